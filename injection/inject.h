@@ -1,0 +1,62 @@
+/*
+ * inject.h - what the parts of the injection share. The library is a guest in its host: it never
+ * exits, aborts, blocks, prints to stdout or installs a handler. It links only libc.
+ */
+#ifndef INJ_INJECT_H
+#define INJ_INJECT_H
+
+#include "base.h"
+#include "schedule.h"
+#include "wire.h"
+
+/* ---- inject.c: the session ---- */
+
+/*
+ * Start the session of this process, once; later calls and other doors find it running. Reads the
+ * environment, makes the arena, connects, starts the control thread. true: traced. In a fork-only
+ * child it is false for ever.
+ */
+bool inj_start(enum gt_door door);
+
+/* A session runs in this very process (false in fork-only children). Cheap; called first by all. */
+bool inj_alive(void);
+
+/* Are events of ranges wanted now? One relaxed load. */
+bool inj_recording(void);
+
+/* A line for the user, through the collector, or stderr when there is none. Never fails. */
+void inj_log(enum gt_log_level level, const char *fmt, ...) GT_PRINTF(2, 3);
+
+uint64_t inj_now_ns(void); /* CLOCK_REALTIME */
+
+/* ---- arena.c: events of the calling thread ---- */
+
+/*
+ * Room for one event of size bytes (a multiple of 8, at most GT_EVENT_CHUNK) in the calling
+ * thread's chunk; NULL when there is none (counted). The caller fills it, the header's size and
+ * type too (step and time are set), and calls inj_commit() before anything else.
+ */
+void *inj_reserve(enum gt_event_type type, uint32_t size_bytes);
+void inj_commit(void);
+
+/*
+ * The id (from 1) of these bytes, published as GT_EV_STRING once; 0 when that failed (counted).
+ * Lock-free for bytes already known. Safe in any callback.
+ */
+uint32_t inj_intern(const char *bytes, size_t len);
+
+/* ---- schedule of steps: steps.c ---- */
+
+/* A step mark of this source. key tells several optimizers apart (0: none). Any thread. */
+void inj_step(enum gt_step_source source, uint64_t key);
+
+/* Is this NVTX range or mark the step (--step-range)? */
+bool inj_is_step_name(const char *bytes, size_t len);
+
+/* ---- for the program's own torch.profiler ---- */
+
+/* Close what is open now and stay away until inj_resume(). Calls nest. */
+void inj_yield(void);
+void inj_resume(void);
+
+#endif

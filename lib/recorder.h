@@ -1,0 +1,85 @@
+/*
+ * recorder.h - everything about one traced process after the socket: reads its arena, decodes CUPTI
+ * records, matches launches, GPU work and ranges, cuts windows by step, writes the traces.
+ *
+ * No thread, no loop, no clock of its own. One thread at a time; the collector calls it from its
+ * worker threads.
+ */
+#ifndef GT_RECORDER_H
+#define GT_RECORDER_H
+
+#include "base.h"
+#include "err.h"
+#include "schedule.h"
+#include "trace_writer.h"
+#include "wire.h"
+
+struct gt_recorder;
+
+struct gt_recorder_config {
+	struct gt_schedule schedule;
+	const char *command;		/* borrowed for the recorder's life */
+	const char *host;		/* likewise */
+	const char *const *environment; /* likewise; see struct gt_trace_meta */
+	/*
+	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
+	 * event is to be written. overwrite: may replace a file. 0 or -errno.
+	 */
+	int (*path_for)(void *ctx, const struct gt_msg_hello *hello, uint64_t cycle, char *buf,
+			size_t len, bool *overwrite, struct gt_err *err);
+	void *ctx;
+};
+
+#define GT_RECORDER_CLOSED_MAX 16
+
+struct gt_recorder_closed {
+	uint64_t cycle; /* from 1 */
+	uint64_t first_step;
+	uint64_t last_step;
+	bool complete;
+	bool whole_run;
+	uint64_t events;
+	uint64_t losses; /* sum of what the file's gtrace.dropped and missing records say */
+	char path[4096];
+};
+
+struct gt_recorder_report { /* what one drain saw */
+	uint32_t step;
+	enum gt_phase phase;
+	enum gt_step_source step_source;
+	uint64_t gpu_ops;    /* since the start */
+	uint64_t open_cycle; /* from 1; 0: no window is open or draining */
+	bool drained; /* every launch of drained_cycle (from 0, as on the wire) has its record */
+	uint64_t drained_cycle;
+	struct gt_recorder_closed *closed; /* borrowed until the next call */
+	size_t closed_count;
+};
+
+/*
+ * Take over arena_fd (closed by gt_recorder_free, also when this fails), check its seals and
+ * layout, map it. -EPROTO with a message when the peer lies. hello is copied.
+ */
+int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_hello *hello,
+		    const struct gt_recorder_config *config, struct gt_err *err);
+
+/* News from the socket; to be called between drains. */
+void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
+void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device);
+
+/*
+ * Read what is new in the arena, free its chunks, write and flush the open trace when flush_due.
+ * now_ns is CLOCK_REALTIME. 0, or -errno when a trace could not be written (it goes on without).
+ */
+int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		      struct gt_recorder_report *report, struct gt_err *err);
+
+/*
+ * The process is gone: read unfinished CUPTI buffers too and complete every file. died: it did not
+ * end in an orderly way. Only gt_recorder_free may follow.
+ */
+int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+		       struct gt_recorder_report *report, struct gt_err *err);
+
+void gt_recorder_free(struct gt_recorder *rec);
+
+#endif

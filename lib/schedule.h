@@ -1,0 +1,59 @@
+/*
+ * schedule.h - the profiling schedule: one pure function from a step number to a phase. Shared by
+ * the injection, which switches, and by the collector, which labels.
+ *
+ * The semantics are those of torch.profiler.schedule: skip_first steps once, then cycles of wait,
+ * warmup and active steps, repeat times (0: without end). skip_first_wait leaves the wait steps
+ * out of the first cycle.
+ */
+#ifndef GT_SCHEDULE_H
+#define GT_SCHEDULE_H
+
+#include "base.h"
+
+#define GT_SCHEDULE_MAX UINT64_C(1000000000) /* largest value of each field */
+
+struct gt_schedule {
+	uint64_t skip_first;
+	uint64_t wait;
+	uint64_t warmup;
+	uint64_t active; /* at least 1 */
+	uint64_t repeat; /* 0: until the program ends */
+	bool skip_first_wait;
+};
+
+enum gt_phase {
+	GT_PHASE_IDLE = 0,
+	GT_PHASE_WARMUP = 1,
+	GT_PHASE_ACTIVE = 2,
+	GT_PHASE_OVER = 3, /* idle for good: every cycle is done */
+};
+
+struct gt_sched_pos {
+	enum gt_phase phase;
+	uint64_t cycle;		  /* from 0; the cycle a WARMUP or ACTIVE step belongs to */
+	uint64_t index;		  /* from 0: which step of its phase */
+	bool last;		  /* the last ACTIVE step of its cycle */
+	uint64_t steps_to_active; /* IDLE, WARMUP: how many steps until the next ACTIVE one */
+};
+
+#define GT_SCHEDULE_DEFAULT                                                       \
+	{                                                                         \
+		.skip_first = 1, .wait = 1, .warmup = 1, .active = 3, .repeat = 1 \
+	}
+
+/* Where step stands in the schedule. Total: defined for every step of a valid schedule. */
+void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sched_pos *ret);
+
+/* 0, or -EINVAL when a field is out of range. */
+int gt_schedule_check(const struct gt_schedule *sched);
+
+/*
+ * Text form "skip_first=1,wait=1,warmup=1,active=3,repeat=1,skip_first_wait=0" for the environment.
+ * format: 0 or -ENOSPC. parse: 0 or -EINVAL, *ret untouched on failure; unknown keys are refused.
+ */
+#define GT_SCHEDULE_TEXT_MAX 160
+int gt_schedule_format(const struct gt_schedule *sched, char *buf, size_t len);
+int gt_schedule_parse(const char *text, struct gt_schedule *ret);
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * trace_writer.h - streams one Kineto trace into one gzip member that is loadable after every
+ * flush. The order of the calls is free: the writer finds the lanes (pid/tid) on which slices nest.
+ * man/gtrace-trace.5 documents the file. Not thread-safe; one thread at a time.
+ */
+#ifndef GT_TRACE_WRITER_H
+#define GT_TRACE_WRITER_H
+
+#include "base.h"
+#include "err.h"
+#include "gpu_op.h"
+
+struct gt_trace;
+struct gt_msg_device;
+
+/* Bytes of any kind; the writer escapes and repairs. Borrowed for the call. */
+struct gt_str {
+	const char *ptr;
+	size_t len;
+};
+
+struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL: not known */
+	uint32_t pid;
+	uint32_t rank;
+	uint32_t world_size;	 /* 0: not known */
+	uint64_t cycle;		 /* from 1 */
+	bool whole_run;		 /* one step that is the whole (bounded) recording */
+	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
+	const char *step_source; /* "api", "nvtx", "optimizer", "none" */
+	const char *comm;
+	const char *command; /* the command line as the user typed it */
+	const char *torch;
+	const char *python;
+	const char *host;
+	uint32_t cupti_version;
+	uint32_t driver_version;
+	uint32_t runtime_version;
+	const struct gt_msg_device *devices;
+	size_t device_count;
+	const char *const *environment; /* "NAME=value" that falsify timings, NULL-terminated */
+	bool fallback;			/* launches came from the API activity kinds */
+};
+
+struct gt_trace_health { /* as known now; written with every flush */
+	bool complete;	 /* every launch of the window has its GPU record, nothing was dropped */
+	uint64_t dropped_cupti;
+	uint64_t dropped_arena;
+	uint64_t dropped_ring; /* events */
+	uint64_t dropped_names;
+	uint64_t bad_records; /* zero times, end before start, unknown kinds or sizes */
+	uint64_t launches_without_gpu;
+	uint64_t gpu_without_launch;
+	uint64_t captured_launches;
+	double step_before_ms; /* medians; NaN: none seen, the key is null */
+	double step_active_ms;
+	double step_after_ms;
+	int64_t clock_residue_ns;    /* REALTIME against MONOTONIC over the window */
+	const char *reason;	     /* why it is not complete, NULL: complete or still open */
+	const char *const *warnings; /* NULL-terminated, may be NULL */
+};
+
+/* A call of the program into CUDA, or a GPU op's view of the call that launched it. */
+struct gt_trace_call {
+	uint32_t tid;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint32_t correlation;
+	uint32_t cbid;
+	bool runtime;  /* cuda_runtime, else cuda_driver */
+	bool launches; /* it has GPU work: an ac2g flow starts here */
+	bool captured;
+	struct gt_str name;
+	uint64_t external_id; /* of the enclosing range; 0: none */
+};
+
+struct gt_trace_range { /* NVTX range or step */
+	uint32_t tid;
+	bool process_range; /* start/end range: may overlap, lanes of its own */
+	uint64_t start_ns;
+	uint64_t end_ns;
+	struct gt_str name;
+	struct gt_str domain; /* empty: default domain */
+	uint64_t external_id; /* > 0, unique in the file */
+};
+
+struct gt_trace_gpu_range { /* from the first to the last GPU op launched inside a range */
+	uint32_t tid;	    /* of the range: one set of lanes a thread */
+	uint32_t device;
+	uint32_t stream;
+	bool is_step;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	struct gt_str name;
+	uint64_t external_id;
+};
+
+#define GT_TRACE_OVERWRITE 1u /* replace an existing file; otherwise O_EXCL */
+
+/* Create path with its head and an empty event list. base_ns becomes baseTimeNanoseconds: no
+ * event may begin before it (an earlier one is clamped to it). *ret is owned by the caller. */
+int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags, uint64_t base_ns,
+		    const struct gt_trace_meta *meta, struct gt_err *err);
+
+/* Each: 0 or -errno (-ENOMEM, or the first write error, which sticks). */
+int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call);
+/* launch: NULL when it was not seen. name: the mangled or plain kernel name, unused for copies. */
+int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_str name,
+		 const struct gt_trace_call *launch);
+int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
+int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *range);
+int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct gt_str name);
+int gt_trace_thread_name(struct gt_trace *trace, uint32_t tid, struct gt_str name);
+
+/* Everything written so far becomes a loadable file on disk. */
+int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
+		   struct gt_err *err);
+
+/* Bytes of JSON that wait for the next flush; events written so far. */
+size_t gt_trace_pending_bytes(const struct gt_trace *trace);
+uint64_t gt_trace_event_count(const struct gt_trace *trace);
+
+/* Flush, close, free. trace may be NULL. The file stays loadable whatever this returns. */
+int gt_trace_close(struct gt_trace *trace, const struct gt_trace_health *health,
+		   struct gt_err *err);
+
+#endif

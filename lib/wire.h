@@ -1,0 +1,321 @@
+/*
+ * wire.h - what the injection and the collector share: the messages on the Unix socket, the arena
+ * (one sealed memfd a process) and the event records in it. man/gtrace-internals.7 explains it.
+ *
+ * Both sides run on one machine and come from one build: GT_WIRE_VERSION must be equal. Integers
+ * are in native byte order. The collector trusts none of it.
+ */
+#ifndef GT_WIRE_H
+#define GT_WIRE_H
+
+#include "base.h"
+
+#include <stdatomic.h>
+
+#define GT_WIRE_MAGIC	UINT32_C(0x31525447) /* "GTR1" */
+#define GT_WIRE_VERSION 1
+
+/* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
+
+#define GT_MSG_MAX 4096 /* bytes of the largest message, header included */
+
+enum gt_msg_type {
+	/* target to collector */
+	GT_MSG_HELLO = 1,  /* first, with the arena's descriptor (SCM_RIGHTS) */
+	GT_MSG_PHASE = 2,  /* the control thread switched something; also a wake-up */
+	GT_MSG_DEVICE = 3, /* one GPU's properties; before the first window ends */
+	GT_MSG_LOG = 4,	   /* a line for the user */
+	GT_MSG_BYE = 5,	   /* orderly end of the process */
+	/* collector to target */
+	GT_MSG_DRAINED = 32, /* every launch of this cycle has its GPU record: switch off */
+	GT_MSG_STOP = 33,    /* close what is open, become inert */
+};
+
+struct gt_msg_hdr {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;	     /* enum gt_msg_type */
+	uint32_t size_bytes; /* of the whole message, this header included */
+	uint32_t reserved;   /* 0 */
+};
+
+enum gt_rank_source {
+	GT_RANK_NONE = 0,
+	GT_RANK_ENV = 1, /* RANK: torchrun and its like */
+	GT_RANK_OMPI = 2,
+	GT_RANK_PMIX = 3,
+	GT_RANK_PMI = 4,
+	GT_RANK_SLURM = 5,
+};
+
+enum gt_door { GT_DOOR_CUDA = 1, GT_DOOR_NVTX = 2, GT_DOOR_PYTHON = 3, GT_DOOR_API = 4 };
+
+/* In rising order of authority: the highest one seen rules (see gt_step in gtrace.h). */
+enum gt_step_source {
+	GT_STEP_NONE = 0, /* --step-source none, or nothing seen yet */
+	GT_STEP_OPTIMIZER = 1,
+	GT_STEP_NVTX = 2,
+	GT_STEP_API = 3,
+	GT_STEP_SOURCE_MAX = 4,
+};
+
+#define GT_KIND_MAX 64 /* CUpti_ActivityKind values the size table covers; 13.0 defines up to 55 \
+			*/
+
+struct gt_msg_hello {
+	struct gt_msg_hdr hdr;
+	uint64_t arena_bytes;
+	uint64_t realtime_ns; /* the clocks, read back to back */
+	uint64_t monotonic_ns;
+	uint32_t pid; /* as the target sees it; the peer's credentials rule */
+	uint32_t ppid;
+	uint32_t rank;
+	uint32_t world_size; /* 0: not known */
+	uint8_t rank_source; /* enum gt_rank_source */
+	uint8_t door;	     /* enum gt_door */
+	uint8_t reserved[6];
+	uint32_t cupti_version;		    /* cuptiGetVersion(), 0 when there is no CUPTI (yet) */
+	uint32_t driver_version;	    /* cuDriverGetVersion(), e.g. 13000; 0 not known */
+	uint32_t runtime_version;	    /* 0 not known */
+	uint16_t record_bytes[GT_KIND_MAX]; /* size of each activity record kind, 0: undefined */
+	char comm[32];			    /* base name of the program, NUL-terminated */
+	char python[16];		    /* "3.11.7", empty outside Python */
+	char torch[32];			    /* "2.11.0+cu130", empty when not known */
+};
+
+enum gt_phase_what {
+	GT_WHAT_ATTACHED = 1,	 /* CUPTI found: versions and sizes in a second HELLO-like update */
+	GT_WHAT_STEP_SOURCE = 2, /* value: enum gt_step_source, now frozen */
+	GT_WHAT_OPEN = 3,  /* the first active step of the cycle began; value: its step number */
+	GT_WHAT_CLOSE = 4, /* the cycle's last active step ended; value: number of the next step */
+	GT_WHAT_OFF = 5,   /* kinds and callbacks are off; value: launches that cycle had */
+	GT_WHAT_YIELD = 6, /* closed early for the program's own torch.profiler */
+	GT_WHAT_RESUME = 7,
+	GT_WHAT_FALLBACK = 8, /* subscriber slot taken (error 39): API activity kinds instead */
+	GT_WHAT_RECORDING_FULL = 9, /* the recording without steps reached its bound */
+	GT_WHAT_NO_CUPTI = 10,	    /* NVTX, steps and Python only */
+};
+
+struct gt_msg_phase {
+	struct gt_msg_hdr hdr;
+	uint32_t what; /* enum gt_phase_what */
+	uint32_t reserved;
+	uint64_t cycle; /* from 0 */
+	uint64_t value;
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	/* GT_WHAT_ATTACHED only */
+	uint32_t cupti_version;
+	uint32_t driver_version;
+	uint32_t runtime_version;
+	uint16_t record_bytes[GT_KIND_MAX];
+};
+
+struct gt_msg_device {
+	struct gt_msg_hdr hdr;
+	uint32_t id; /* CUDA ordinal, as CUPTI's deviceId */
+	uint32_t compute_major;
+	uint32_t compute_minor;
+	uint32_t max_threads_per_block;
+	uint32_t max_threads_per_multiprocessor;
+	uint32_t regs_per_block;
+	uint32_t regs_per_multiprocessor;
+	uint32_t warp_size;
+	uint32_t num_sms;
+	uint32_t reserved;
+	uint64_t total_global_mem;
+	uint64_t shared_mem_per_block;
+	uint64_t shared_mem_per_block_optin;
+	uint64_t shared_mem_per_multiprocessor;
+	char name[128];
+};
+
+enum gt_log_level { GT_LOG_DEBUG = 0, GT_LOG_INFO = 1, GT_LOG_WARN = 2, GT_LOG_ERROR = 3 };
+
+struct gt_msg_log {
+	struct gt_msg_hdr hdr;
+	uint32_t level;	    /* enum gt_log_level */
+	uint32_t len_bytes; /* of text, no NUL */
+	char text[1024];
+};
+
+struct gt_msg_cycle { /* DRAINED, STOP, BYE */
+	struct gt_msg_hdr hdr;
+	uint64_t cycle;
+};
+
+/* ---- the arena ---- */
+
+#define GT_ARENA_MAGIC	    UINT64_C(0x31414e4552415447) /* "GTARENA1" */
+#define GT_ARENA_DATA_ALIGN 4096
+#define GT_ARENA_MIN_BYTES  (UINT64_C(4) << 20)
+#define GT_ARENA_MAX_BYTES  (UINT64_C(4) << 30)
+#define GT_CUPTI_CHUNK	    (UINT32_C(1) << 20) /* one CUPTI buffer */
+#define GT_EVENT_CHUNK	    (UINT32_C(1) << 16) /* a piece of one thread's event stream */
+
+enum gt_pool { GT_POOL_CUPTI = 0, GT_POOL_EVENT = 1, GT_POOL_MAX = 2 };
+
+/*
+ * A chunk's life: FREE -(target: compare-and-swap)-> BUSY -(target)-> DONE -(collector)-> FREE.
+ * The collector zeroes a CUPTI chunk's used bytes before it frees it. It may read a BUSY event
+ * chunk up to 'used', and a BUSY CUPTI chunk only when the process is gone.
+ */
+enum gt_chunk_state { GT_CHUNK_FREE = 0, GT_CHUNK_BUSY = 1, GT_CHUNK_DONE = 2 };
+
+struct gt_chunk {
+	_Atomic uint32_t state; /* enum gt_chunk_state */
+	_Atomic uint32_t
+		used_bytes; /* valid bytes; event chunks: stored (release) after each event */
+	uint32_t tid;	    /* event chunks: the thread; CUPTI chunks: 0 */
+	uint32_t reserved;
+	_Atomic uint64_t seq; /* order of acquisition in this process, from 1 */
+	uint64_t reserved2[5];
+};
+
+struct gt_pool_desc {
+	uint64_t table_offset; /* of count struct gt_chunk */
+	uint64_t data_offset;  /* of count * chunk_bytes */
+	uint32_t count;
+	uint32_t chunk_bytes;
+};
+
+enum gt_arena_mode {
+	GT_MODE_KEEP = 1,  /* auto, no step seen yet: the arena itself is the recording */
+	GT_MODE_STEPS = 2, /* step marks drive the schedule */
+	GT_MODE_WHOLE = 3, /* --step-source none: everything is ProfilerStep#0 */
+};
+
+struct gt_arena_hdr {
+	uint64_t magic;
+	uint32_t version;   /* GT_WIRE_VERSION */
+	uint32_t hdr_bytes; /* sizeof(struct gt_arena_hdr) */
+	uint64_t arena_bytes;
+	struct gt_pool_desc pool[GT_POOL_MAX];
+	_Atomic uint32_t mode; /* enum gt_arena_mode; KEEP turns into STEPS with the first mark */
+	_Atomic uint32_t step_source; /* enum gt_step_source that rules */
+	_Atomic uint32_t step;	      /* step the program is in */
+	_Atomic uint32_t keep_full;   /* KEEP: the bound was reached, recording stopped */
+	/* losses, since the start of the process */
+	_Atomic uint64_t dropped_cupti;	 /* cuptiActivityGetNumDroppedRecords */
+	_Atomic uint64_t dropped_arena;	 /* GPU records in buffers that found no free chunk */
+	_Atomic uint64_t dropped_events; /* events that found no free chunk */
+	_Atomic uint64_t dropped_names;	 /* names that found no free chunk */
+	_Atomic uint64_t seq;		 /* next gt_chunk.seq */
+};
+
+/* ---- events: a thread's chunks hold its events in program order ---- */
+
+enum gt_event_type {
+	GT_EV_END = 0, /* zero: nothing more in this chunk */
+	GT_EV_STRING = 1,
+	GT_EV_STEP = 2,
+	GT_EV_CALL = 3,
+	GT_EV_PUSH = 4,
+	GT_EV_POP = 5,
+	GT_EV_RANGE_START = 6,
+	GT_EV_RANGE_END = 7,
+	GT_EV_MARK = 8,
+	GT_EV_THREAD_NAME = 9, /* struct gt_ev_name, ref: tid */
+	GT_EV_POINTER = 10,    /* struct gt_ev_name, ref: kernel name pointer in the target */
+	GT_EV_API_NAME = 11,   /* struct gt_ev_name, ref: domain << 32 | cbid (fall-back mode) */
+};
+
+/* Every event begins so and is a multiple of 8 bytes long. */
+struct gt_ev {
+	uint16_t type;	     /* enum gt_event_type */
+	uint16_t size_bytes; /* of the whole event, at least sizeof(struct gt_ev) */
+	uint32_t step;	     /* the step the program was in when this began */
+	uint64_t time_ns;    /* CLOCK_REALTIME when it began */
+};
+
+#define GT_STRING_MAX	(UINT32_C(1) << 20) /* bytes of one name; longer ones are cut */
+#define GT_STRING_PIECE 16384		    /* bytes of one GT_EV_STRING at most */
+
+/* A piece of name number id. Pieces come in order, in one thread's stream, before the first use. */
+struct gt_ev_string {
+	struct gt_ev ev;
+	uint32_t id; /* from 1, unique in the process */
+	uint32_t total_bytes;
+	uint32_t offset_bytes;
+	uint32_t len_bytes; /* of bytes, which are padded to 8 */
+	char bytes[];
+};
+
+struct gt_ev_step { /* ev.step: the step that begins now */
+	struct gt_ev ev;
+	uint32_t source; /* enum gt_step_source */
+	uint32_t reserved;
+};
+
+enum gt_call_class {
+	GT_CALL_OTHER = 0,
+	GT_CALL_KERNEL = 1, /* launches one kernel */
+	GT_CALL_GRAPH = 2,  /* launches a graph: any number of GPU records, also none */
+	GT_CALL_COPY = 3,
+	GT_CALL_SET = 4,
+	GT_CALL_SYNC = 5, /* blocks the host */
+	GT_CALL_WAIT = 6, /* makes a stream wait */
+	GT_CALL_ALLOC = 7,
+};
+
+#define GT_CALL_CAPTURED  UINT32_C(1) /* its stream was under capture: no GPU record will come */
+#define GT_CALL_EMPTY	  UINT32_C(2) /* zero bytes: no GPU record will come */
+#define GT_CALL_FAILED	  UINT32_C(4) /* returned an error */
+
+#define GT_STREAM_UNKNOWN UINT32_MAX
+
+struct gt_ev_call { /* an outermost CUDA call; written when it returns */
+	struct gt_ev ev;
+	uint64_t end_ns;
+	uint32_t correlation; /* CUPTI's correlation id */
+	uint32_t name_id;     /* GT_EV_STRING id of the name the program called */
+	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
+	uint16_t klass;	      /* enum gt_call_class */
+	uint32_t cbid;
+	uint32_t flags;	 /* GT_CALL_* */
+	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
+};
+
+/* PUSH, RANGE_START, MARK. The text is name_id when that is not 0, else the inline bytes. */
+#define GT_INLINE_MAX 1024
+struct gt_ev_range {
+	struct gt_ev ev;
+	uint64_t range_id;  /* RANGE_START: its handle; 0 otherwise */
+	uint32_t domain_id; /* GT_EV_STRING id of the NVTX domain's name, 0: the default domain */
+	uint32_t name_id;
+	uint32_t len_bytes; /* of bytes, which are padded to 8 */
+	uint32_t flags;	    /* 0 */
+	char bytes[];
+};
+
+/* POP ends the innermost open PUSH of this thread and domain; RANGE_END the range of that handle.
+ */
+struct gt_ev_end {
+	struct gt_ev ev;
+	uint64_t range_id;
+	uint32_t domain_id;
+	uint32_t reserved;
+};
+
+struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
+	struct gt_ev ev;
+	uint64_t ref;
+	uint32_t name_id;
+	uint32_t reserved;
+};
+
+/* A kernel record's name field below this is a GT_EV_STRING id the injection put there; at or
+ * above it, a pointer of the target that POINTER events resolve (buffers of a killed process). */
+#define GT_NAME_PTR_MIN UINT64_C(0x100000000)
+
+_Static_assert(sizeof(struct gt_msg_hdr) == 16, "wire ABI");
+_Static_assert(sizeof(struct gt_msg_hello) <= GT_MSG_MAX, "wire ABI");
+_Static_assert(sizeof(struct gt_msg_log) <= GT_MSG_MAX, "wire ABI");
+_Static_assert(sizeof(struct gt_chunk) == 64, "wire ABI: one cache line");
+_Static_assert(sizeof(struct gt_arena_hdr) <= GT_ARENA_DATA_ALIGN, "wire ABI");
+_Static_assert(sizeof(struct gt_ev) == 16, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_string) == 32, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_call) == 48, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_range) == 40, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");
+
+#endif
