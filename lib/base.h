@@ -15,24 +15,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GT_VERSION			"0.1.0"
+#define GT_VERSION                      "0.1.0"
 
-#define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
+#define ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define GT_MIN(a, b)			((a) < (b) ? (a) : (b))
-#define GT_MAX(a, b)			((a) > (b) ? (a) : (b))
+#define GT_MIN(a, b)                    ((a) < (b) ? (a) : (b))
+#define GT_MAX(a, b)                    ((a) > (b) ? (a) : (b))
 
-#define GT_PRINTF(fmt, args)		__attribute__((format(printf, fmt, args)))
-#define GT_EXPORT			__attribute__((visibility("default")))
-#define GT_NOINLINE			__attribute__((noinline))
-#define GT_LIKELY(x)			__builtin_expect(!!(x), 1)
-#define GT_UNLIKELY(x)			__builtin_expect(!!(x), 0)
+#define GT_PRINTF(fmt, args)            __attribute__((format(printf, fmt, args)))
+#define GT_EXPORT                       __attribute__((visibility("default")))
+#define GT_NOINLINE                     __attribute__((noinline))
+#define GT_LIKELY(x)                    __builtin_expect(!!(x), 1)
+#define GT_UNLIKELY(x)                  __builtin_expect(!!(x), 0)
 
-#define GT_NSEC_PER_SEC			UINT64_C(1000000000)
-#define GT_NSEC_PER_MSEC		UINT64_C(1000000)
-#define GT_NSEC_PER_USEC		UINT64_C(1000)
+#define GT_NSEC_PER_SEC                 UINT64_C(1000000000)
+#define GT_NSEC_PER_MSEC                UINT64_C(1000000)
+#define GT_NSEC_PER_USEC                UINT64_C(1000)
 
 /* Functions without a bound on what they write; the headers that declare them stand above. */
 #pragma GCC poison strcpy strcat sprintf vsprintf gets strncpy

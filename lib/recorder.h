@@ -18,8 +18,8 @@ struct gt_recorder;
 
 struct gt_recorder_config {
 	struct gt_schedule schedule;
-	const char *command;		/* borrowed for the recorder's life */
-	const char *host;		/* likewise */
+	const char *command;            /* borrowed for the recorder's life */
+	const char *host;               /* likewise */
 	const char *const *environment; /* likewise; see struct gt_trace_meta */
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first

@@ -31,9 +31,9 @@ enum gt_phase {
 
 struct gt_sched_pos {
 	enum gt_phase phase;
-	uint64_t cycle;		  /* from 0; the cycle a WARMUP or ACTIVE step belongs to */
-	uint64_t index;		  /* from 0: which step of its phase */
-	bool last;		  /* the last ACTIVE step of its cycle */
+	uint64_t cycle;           /* from 0; the cycle a WARMUP or ACTIVE step belongs to */
+	uint64_t index;           /* from 0: which step of its phase */
+	bool last;                /* the last ACTIVE step of its cycle */
 	uint64_t steps_to_active; /* IDLE, WARMUP: how many steps until the next ACTIVE one */
 };
 

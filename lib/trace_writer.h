@@ -22,9 +22,9 @@ struct gt_str {
 struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL: not known */
 	uint32_t pid;
 	uint32_t rank;
-	uint32_t world_size;	 /* 0: not known */
-	uint64_t cycle;		 /* from 1 */
-	bool whole_run;		 /* one step that is the whole (bounded) recording */
+	uint32_t world_size;     /* 0: not known */
+	uint64_t cycle;          /* from 1 */
+	bool whole_run;          /* one step that is the whole (bounded) recording */
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
 	const char *step_source; /* "api", "nvtx", "optimizer", "none" */
 	const char *comm;
@@ -38,11 +38,11 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	const struct gt_msg_device *devices;
 	size_t device_count;
 	const char *const *environment; /* "NAME=value" that falsify timings, NULL-terminated */
-	bool fallback;			/* launches came from the API activity kinds */
+	bool fallback;                  /* launches came from the API activity kinds */
 };
 
 struct gt_trace_health { /* as known now; written with every flush */
-	bool complete;	 /* every launch of the window has its GPU record, nothing was dropped */
+	bool complete;   /* every launch of the window has its GPU record, nothing was dropped */
 	uint64_t dropped_cupti;
 	uint64_t dropped_arena;
 	uint64_t dropped_ring; /* events */
@@ -55,7 +55,7 @@ struct gt_trace_health { /* as known now; written with every flush */
 	double step_active_ms;
 	double step_after_ms;
 	int64_t clock_residue_ns;    /* REALTIME against MONOTONIC over the window */
-	const char *reason;	     /* why it is not complete, NULL: complete or still open */
+	const char *reason;          /* why it is not complete, NULL: complete or still open */
 	const char *const *warnings; /* NULL-terminated, may be NULL */
 };
 
@@ -84,7 +84,7 @@ struct gt_trace_range { /* NVTX range or step */
 };
 
 struct gt_trace_gpu_range { /* from the first to the last GPU op launched inside a range */
-	uint32_t tid;	    /* of the range: one set of lanes a thread */
+	uint32_t tid;       /* of the range: one set of lanes a thread */
 	uint32_t device;
 	uint32_t stream;
 	bool is_step;

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-#define GT_WIRE_MAGIC	UINT32_C(0x31525447) /* "GTR1" */
+#define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
 #define GT_WIRE_VERSION 1
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
@@ -24,8 +24,8 @@ enum gt_msg_type {
 	GT_MSG_HELLO = 1,  /* first, with the arena's descriptor (SCM_RIGHTS) */
 	GT_MSG_PHASE = 2,  /* the control thread switched something; also a wake-up */
 	GT_MSG_DEVICE = 3, /* one GPU's properties; before the first window ends */
-	GT_MSG_LOG = 4,	   /* a line for the user */
-	GT_MSG_BYE = 5,	   /* orderly end of the process */
+	GT_MSG_LOG = 4,    /* a line for the user */
+	GT_MSG_BYE = 5,    /* orderly end of the process */
 	/* collector to target */
 	GT_MSG_DRAINED = 32, /* every launch of this cycle has its GPU record: switch off */
 	GT_MSG_STOP = 33,    /* close what is open, become inert */
@@ -34,7 +34,7 @@ enum gt_msg_type {
 struct gt_msg_hdr {
 	uint32_t magic;
 	uint16_t version;
-	uint16_t type;	     /* enum gt_msg_type */
+	uint16_t type;       /* enum gt_msg_type */
 	uint32_t size_bytes; /* of the whole message, this header included */
 	uint32_t reserved;   /* 0 */
 };
@@ -59,8 +59,9 @@ enum gt_step_source {
 	GT_STEP_SOURCE_MAX = 4,
 };
 
-#define GT_KIND_MAX 64 /* CUpti_ActivityKind values the size table covers; 13.0 defines up to 55 \
-			*/
+#define GT_KIND_MAX                                                                  \
+	64 /* CUpti_ActivityKind values the size table covers; 13.0 defines up to 55 \
+	    */
 
 struct gt_msg_hello {
 	struct gt_msg_hdr hdr;
@@ -72,19 +73,19 @@ struct gt_msg_hello {
 	uint32_t rank;
 	uint32_t world_size; /* 0: not known */
 	uint8_t rank_source; /* enum gt_rank_source */
-	uint8_t door;	     /* enum gt_door */
+	uint8_t door;        /* enum gt_door */
 	uint8_t reserved[6];
-	uint32_t cupti_version;		    /* cuptiGetVersion(), 0 when there is no CUPTI (yet) */
-	uint32_t driver_version;	    /* cuDriverGetVersion(), e.g. 13000; 0 not known */
-	uint32_t runtime_version;	    /* 0 not known */
+	uint32_t cupti_version;             /* cuptiGetVersion(), 0 when there is no CUPTI (yet) */
+	uint32_t driver_version;            /* cuDriverGetVersion(), e.g. 13000; 0 not known */
+	uint32_t runtime_version;           /* 0 not known */
 	uint16_t record_bytes[GT_KIND_MAX]; /* size of each activity record kind, 0: undefined */
-	char comm[32];			    /* base name of the program, NUL-terminated */
-	char python[16];		    /* "3.11.7", empty outside Python */
-	char torch[32];			    /* "2.11.0+cu130", empty when not known */
+	char comm[32];                      /* base name of the program, NUL-terminated */
+	char python[16];                    /* "3.11.7", empty outside Python */
+	char torch[32];                     /* "2.11.0+cu130", empty when not known */
 };
 
 enum gt_phase_what {
-	GT_WHAT_ATTACHED = 1,	 /* CUPTI found: versions and sizes in a second HELLO-like update */
+	GT_WHAT_ATTACHED = 1,    /* CUPTI found: versions and sizes in a second HELLO-like update */
 	GT_WHAT_STEP_SOURCE = 2, /* value: enum gt_step_source, now frozen */
 	GT_WHAT_OPEN = 3,  /* the first active step of the cycle began; value: its step number */
 	GT_WHAT_CLOSE = 4, /* the cycle's last active step ended; value: number of the next step */
@@ -93,7 +94,7 @@ enum gt_phase_what {
 	GT_WHAT_RESUME = 7,
 	GT_WHAT_FALLBACK = 8, /* subscriber slot taken (error 39): API activity kinds instead */
 	GT_WHAT_RECORDING_FULL = 9, /* the recording without steps reached its bound */
-	GT_WHAT_NO_CUPTI = 10,	    /* NVTX, steps and Python only */
+	GT_WHAT_NO_CUPTI = 10,      /* NVTX, steps and Python only */
 };
 
 struct gt_msg_phase {
@@ -133,7 +134,7 @@ enum gt_log_level { GT_LOG_DEBUG = 0, GT_LOG_INFO = 1, GT_LOG_WARN = 2, GT_LOG_E
 
 struct gt_msg_log {
 	struct gt_msg_hdr hdr;
-	uint32_t level;	    /* enum gt_log_level */
+	uint32_t level;     /* enum gt_log_level */
 	uint32_t len_bytes; /* of text, no NUL */
 	char text[1024];
 };
@@ -145,12 +146,12 @@ struct gt_msg_cycle { /* DRAINED, STOP, BYE */
 
 /* ---- the arena ---- */
 
-#define GT_ARENA_MAGIC	    UINT64_C(0x31414e4552415447) /* "GTARENA1" */
+#define GT_ARENA_MAGIC      UINT64_C(0x31414e4552415447) /* "GTARENA1" */
 #define GT_ARENA_DATA_ALIGN 4096
 #define GT_ARENA_MIN_BYTES  (UINT64_C(4) << 20)
 #define GT_ARENA_MAX_BYTES  (UINT64_C(4) << 30)
-#define GT_CUPTI_CHUNK	    (UINT32_C(1) << 20) /* one CUPTI buffer */
-#define GT_EVENT_CHUNK	    (UINT32_C(1) << 16) /* a piece of one thread's event stream */
+#define GT_CUPTI_CHUNK      (UINT32_C(1) << 20) /* one CUPTI buffer */
+#define GT_EVENT_CHUNK      (UINT32_C(1) << 16) /* a piece of one thread's event stream */
 
 enum gt_pool { GT_POOL_CUPTI = 0, GT_POOL_EVENT = 1, GT_POOL_MAX = 2 };
 
@@ -165,7 +166,7 @@ struct gt_chunk {
 	_Atomic uint32_t state; /* enum gt_chunk_state */
 	_Atomic uint32_t
 		used_bytes; /* valid bytes; event chunks: stored (release) after each event */
-	uint32_t tid;	    /* event chunks: the thread; CUPTI chunks: 0 */
+	uint32_t tid;       /* event chunks: the thread; CUPTI chunks: 0 */
 	uint32_t reserved;
 	_Atomic uint64_t seq; /* order of acquisition in this process, from 1 */
 	uint64_t reserved2[5];
@@ -192,14 +193,14 @@ struct gt_arena_hdr {
 	struct gt_pool_desc pool[GT_POOL_MAX];
 	_Atomic uint32_t mode; /* enum gt_arena_mode; KEEP turns into STEPS with the first mark */
 	_Atomic uint32_t step_source; /* enum gt_step_source that rules */
-	_Atomic uint32_t step;	      /* step the program is in */
+	_Atomic uint32_t step;        /* step the program is in */
 	_Atomic uint32_t keep_full;   /* KEEP: the bound was reached, recording stopped */
 	/* losses, since the start of the process */
-	_Atomic uint64_t dropped_cupti;	 /* cuptiActivityGetNumDroppedRecords */
-	_Atomic uint64_t dropped_arena;	 /* GPU records in buffers that found no free chunk */
+	_Atomic uint64_t dropped_cupti;  /* cuptiActivityGetNumDroppedRecords */
+	_Atomic uint64_t dropped_arena;  /* GPU records in buffers that found no free chunk */
 	_Atomic uint64_t dropped_events; /* events that found no free chunk */
-	_Atomic uint64_t dropped_names;	 /* names that found no free chunk */
-	_Atomic uint64_t seq;		 /* next gt_chunk.seq */
+	_Atomic uint64_t dropped_names;  /* names that found no free chunk */
+	_Atomic uint64_t seq;            /* next gt_chunk.seq */
 };
 
 /* ---- events: a thread's chunks hold its events in program order ---- */
@@ -221,14 +222,14 @@ enum gt_event_type {
 
 /* Every event begins so and is a multiple of 8 bytes long. */
 struct gt_ev {
-	uint16_t type;	     /* enum gt_event_type */
+	uint16_t type;       /* enum gt_event_type */
 	uint16_t size_bytes; /* of the whole event, at least sizeof(struct gt_ev) */
-	uint32_t step;	     /* the step the program was in when this began */
+	uint32_t step;       /* the step the program was in when this began */
 	uint64_t time_ns;    /* CLOCK_REALTIME when it began */
 };
 
-#define GT_STRING_MAX	(UINT32_C(1) << 20) /* bytes of one name; longer ones are cut */
-#define GT_STRING_PIECE 16384		    /* bytes of one GT_EV_STRING at most */
+#define GT_STRING_MAX   (UINT32_C(1) << 20) /* bytes of one name; longer ones are cut */
+#define GT_STRING_PIECE 16384               /* bytes of one GT_EV_STRING at most */
 
 /* A piece of name number id. Pieces come in order, in one thread's stream, before the first use. */
 struct gt_ev_string {
@@ -258,8 +259,8 @@ enum gt_call_class {
 };
 
 #define GT_CALL_CAPTURED  UINT32_C(1) /* its stream was under capture: no GPU record will come */
-#define GT_CALL_EMPTY	  UINT32_C(2) /* zero bytes: no GPU record will come */
-#define GT_CALL_FAILED	  UINT32_C(4) /* returned an error */
+#define GT_CALL_EMPTY     UINT32_C(2) /* zero bytes: no GPU record will come */
+#define GT_CALL_FAILED    UINT32_C(4) /* returned an error */
 
 #define GT_STREAM_UNKNOWN UINT32_MAX
 
@@ -269,9 +270,9 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint32_t correlation; /* CUPTI's correlation id */
 	uint32_t name_id;     /* GT_EV_STRING id of the name the program called */
 	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
-	uint16_t klass;	      /* enum gt_call_class */
+	uint16_t klass;       /* enum gt_call_class */
 	uint32_t cbid;
-	uint32_t flags;	 /* GT_CALL_* */
+	uint32_t flags;  /* GT_CALL_* */
 	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
 };
 
@@ -283,7 +284,7 @@ struct gt_ev_range {
 	uint32_t domain_id; /* GT_EV_STRING id of the NVTX domain's name, 0: the default domain */
 	uint32_t name_id;
 	uint32_t len_bytes; /* of bytes, which are padded to 8 */
-	uint32_t flags;	    /* 0 */
+	uint32_t flags;     /* 0 */
 	char bytes[];
 };
 
