@@ -1,93 +1,152 @@
 # gtrace - see README.md; 'make help' lists the targets.
-#
-# V=1 shows commands, O=DIR builds elsewhere, SAN=address,undefined or SAN=thread adds a sanitizer.
+
+# ---- options ----------------------------------------------------------------------------------
 
 O       ?= build
 PREFIX  ?= /usr/local
-CC      ?= gcc
 PYTHON3 ?= python3
-
-# ---- toolchain ------------------------------------------------------------------------------
-
-CUDA_INCLUDE ?= $(firstword $(wildcard $(foreach d,$(CUDA_HOME) $(CUDA_PATH) /usr/local/cuda build/deps/cuda,\
-                $(if $(wildcard $(d)/include/cupti.h),$(d)/include)) \
-                $(patsubst %/cupti.h,%,$(wildcard /usr/local/cuda/extras/CUPTI/include/cupti.h))))
-
-WARN    = -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wwrite-strings \
-          -Wformat-security -Wpointer-arith -Wundef -Wshadow
-OPT    ?= -O2 -g
-CPPF    = -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib
-CFLAGS ?=
-ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) -fvisibility=hidden -fno-strict-aliasing -MMD -MP $(CPPF) $(CFLAGS)
-ifneq ($(SAN),)
-ALL_CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer
-SANLD   = -fsanitize=$(SAN)
-else
-ALL_CFLAGS += $(if $(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong
-endif
-ifeq ($(WERROR),1)
-ALL_CFLAGS += -Werror
+OPT     ?= -O2 -g
+ifeq ($(origin CC),default)
+CC      := gcc
 endif
 
-# Linked statically, so that build/gtrace runs on a machine that has none of them.
-STATIC_LIBS = -l:libuv_a.a -l:libisal.a -l:libz.a -l:libiberty.a
-LIBS        = $(STATIC_LIBS) -lpthread -ldl -lm
+# ---- toolchain --------------------------------------------------------------------------------
 
-Q = $(if $(V),,@)
-say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
+DEPS := build/deps
 
-# ---- sources --------------------------------------------------------------------------------
+# 'make deps' fetches headers only where the toolkit's are missing or too old, so they go first.
+CUDA_DIRS    := $(DEPS)/cuda $(CUDA_HOME) $(CUDA_PATH) /usr/local/cuda /usr/local/cuda/extras/CUPTI
+find_header   = $(firstword $(foreach d,$(CUDA_DIRS),$(if $(wildcard $(d)/include/$(1)),$(d)/include)))
+CUDA_INCLUDE ?= $(sort $(call find_header,cupti.h) $(call find_header,cuda.h))
+
+WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wwrite-strings \
+        -Wformat-security -Wpointer-arith -Wundef -Wshadow $(if $(WERROR),-Werror)
+# A sanitizer's interceptors and the fortified functions exclude each other.
+HARD := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer,-fstack-protector-strong \
+        $(if $(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=2))
+LINK := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+
+ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -fvisibility=hidden -fno-strict-aliasing \
+             -MMD -MP -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib $(CFLAGS)
+INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(addprefix -isystem ,$(CUDA_INCLUDE))
+
+# Linked statically: build/gtrace also runs on a machine that has none of them.
+LIBS := $(if $(wildcard $(DEPS)/lib),-L$(DEPS)/lib) \
+        -l:libuv_a.a -l:libisal.a -l:libz.a -l:libiberty.a -lpthread -ldl -lm
+
+Q   = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$@';)
+
+# ---- what is built ----------------------------------------------------------------------------
 
 # What the injection shares with the library: no allocation, no I/O, no libuv.
-SHARED_SRC = lib/schedule.c
-LIB_SRC    = $(sort $(wildcard lib/*.c))
-CMD_SRC    = $(sort $(wildcard cmd/*.c))
-INJ_SRC    = $(sort $(wildcard injection/*.c)) $(SHARED_SRC)
-UNIT_SRC   = $(sort $(wildcard tests/unit/test_*.c))
+SHARED_SRC := lib/schedule.c
+LIB_SRC    := $(sort $(wildcard lib/*.c))
+CMD_SRC    := $(sort $(wildcard cmd/*.c))
+INJ_SRC    := $(sort $(wildcard injection/*.c)) $(SHARED_SRC)
+PY_SRC     := $(sort $(wildcard injection/python/*.py))
+UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
+FUZZ_SRC   := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-LIB_OBJ = $(LIB_SRC:%.c=$(O)/obj/%.o)
-CMD_OBJ = $(CMD_SRC:%.c=$(O)/obj/%.o)
-INJ_OBJ = $(INJ_SRC:%.c=$(O)/pic/%.o)
-UNIT_BIN = $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
+LIB_OBJ    := $(LIB_SRC:%.c=$(O)/obj/%.o)
+CMD_OBJ    := $(CMD_SRC:%.c=$(O)/obj/%.o)
+INJ_OBJ    := $(INJ_SRC:%.c=$(O)/pic/%.o)
+PY_OUT     := $(PY_SRC:injection/%=$(O)/%)
+UNIT_BIN   := $(UNIT_SRC:tests/unit/%.c=$(O)/tests/%)
+REPLAY_BIN := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(O)/replay/%)
+FUZZ_BIN   := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=$(O)/fuzz/%)
 
-all: $(O)/gtrace $(O)/libgtrace-inject.so $(O)/python/sitecustomize.py ## build gtrace and its injection library
+all: $(O)/gtrace $(O)/libgtrace-inject.so $(PY_OUT) ## build gtrace and its injection library
 
 $(O)/libgtrace.a: $(LIB_OBJ)
-	$(call say,AR,$@) rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR) rm -f $@ && $(AR) rcs $@ $^
 
 $(O)/gtrace: $(CMD_OBJ) $(O)/libgtrace.a
-	$(call say,LD,$@) $(CC) $(SANLD) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD) $(CC) $(LINK) -o $@ $^ $(LIBS)
 
 $(O)/libgtrace-inject.so: $(INJ_OBJ) injection/inject.map
-	$(call say,LD,$@) $(CC) -shared $(SANLD) $(LDFLAGS) -Wl,-soname,libgtrace-inject.so \
-		-Wl,-z,nodelete -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--version-script=injection/inject.map \
+	$(call say,LD) $(CC) -shared $(LINK) -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,now \
+		$(if $(SAN),,-Wl,-z,defs) -Wl,--version-script=injection/inject.map \
 		-o $@ $(INJ_OBJ) -lpthread -ldl
 
 $(O)/python/%.py: injection/python/%.py
 	@mkdir -p $(@D)
-	$(call say,COPY,$@) cp $< $@
+	$(call say,COPY) cp $< $@
 
-$(O)/obj/%.o: %.c
+$(O)/obj/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC) $(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/pic/%.o: %.c
+$(O)/pic/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(ALL_CFLAGS) -fPIC -ftls-model=initial-exec $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -c -o $@ $<
+	$(call say,CC) $(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) -c -o $@ $<
+
+# Rewritten only when the flags change, which rebuilds everything.
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(LIBS)' | cmp -s - $@ || \
+		echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(LIBS)' >$@
+
+deps: ## install what is missing to build, test and run the demo
+	$(Q).ci/deps
+
+# ---- tests ------------------------------------------------------------------------------------
+
+# Parts of the injection are tested as tests/unit/test_inj_NAME.c, linked with its objects.
+$(O)/tests/test_inj_%: tests/unit/test_inj_%.c $(INJ_OBJ) $(O)/libgtrace.a
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) -o $@ $(filter %.c %.o %.a,$^) \
+		-lcmocka $(LIBS)
 
 $(O)/tests/%: tests/unit/%.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD,$@) $(CC) $(ALL_CFLAGS) $(SANLD) -o $@ $< $(O)/libgtrace.a -lcmocka $(LIBS)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) -lcmocka $(LIBS)
 
 unit: $(UNIT_BIN) ## run the unit tests
-	$(Q)set -e; for t in $(UNIT_BIN); do $$t; done
+	$(Q)failed=; for t in $(UNIT_BIN); do $$t || failed="$$failed $$t"; done; \
+		[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-clean: ## remove what was built
-	rm -rf $(O)
+# A fuzz target is tests/fuzz/fuzz_NAME.c with LLVMFuzzerTestOneInput(); its corpus is
+# tests/fuzz/corpus/NAME/. The replay program runs it over files, without a fuzzer.
+$(O)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libgtrace.a
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) $(LIBS)
+
+replay: $(REPLAY_BIN) ## run every fuzz target over its corpus
+	$(Q)set -e; for t in $(REPLAY_BIN); do $$t tests/fuzz/corpus/$${t##*/}; done
+
+FUZZ_SECONDS ?= 600
+$(O)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) FORCE
+	@mkdir -p $(@D)
+	$(call say,FUZZ) clang $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsanitize=fuzzer,address,undefined \
+		-o $@ $(filter %.c,$^) $(LIBS)
+
+fuzz: $(FUZZ_BIN) ## fuzz each target for FUZZ_SECONDS (600), new inputs in build/fuzz/corpus
+	$(Q)set -e; for t in $(FUZZ_BIN); do n=$${t##*/}; mkdir -p $(O)/fuzz/corpus/$$n; \
+		$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
+			-artifact_prefix=$(O)/fuzz/$$n- $(O)/fuzz/corpus/$$n tests/fuzz/corpus/$$n; done
+
+# Parts of the tests that are built (the simulated GPU, its sample programs) bring their own rules.
+include $(wildcard tests/*/rules.mk)
+
+# ---- the rest ---------------------------------------------------------------------------------
+
+C_FILES = $(wildcard lib/*.[ch] cmd/*.[ch] injection/*.[ch] tests/*/*.[ch])
+
+format: ## format the C sources
+	$(Q)clang-format -i $(C_FILES)
+
+format-check: ## fail when 'make format' would change something
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+
+clean: ## remove what was built, but not what 'make deps' fetched
+	$(Q)[ ! -d $(O) ] || find $(O) -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} +
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@echo '  V=1 shows commands; O=DIR builds there; WERROR=1; CC=clang; OPT=-O0; CFLAGS=, LDFLAGS=;'
+	@echo '  SAN=address,undefined or SAN=thread; PREFIX=, DESTDIR= for install'
 
-.PHONY: all unit clean help
+.PHONY: FORCE all deps unit replay fuzz format format-check clean help
 .DELETE_ON_ERROR:
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(INJ_OBJ:.o=.d) $(UNIT_BIN:=.d) $(REPLAY_BIN:=.d)
