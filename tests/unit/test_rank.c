@@ -1,0 +1,81 @@
+#include "base.h"
+#include "rank.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static const char *const *environment; /* name, value, name, value, …, NULL */
+
+static char *lookup(const char *name)
+{
+	const char *const *pair;
+
+	for (pair = environment; *pair; pair += 2)
+		if (!strcmp(pair[0], name))
+			return (char *)(uintptr_t)pair[1];
+	return NULL;
+}
+
+#define assert_rank(want_source, want_rank, want_world, ...)              \
+	do {                                                              \
+		environment = (const char *const[]){ __VA_ARGS__, NULL }; \
+		struct gt_rank got;                                       \
+		gt_rank_from_env(lookup, &got);                           \
+		assert_int_equal(got.source, want_source);                \
+		assert_int_equal(got.rank, want_rank);                    \
+		assert_int_equal(got.world_size, want_world);             \
+	} while (0)
+
+static void launchers(void **state)
+{
+	(void)state;
+	assert_rank(GT_RANK_NONE, 0, 0, "HOME", "/root");
+	assert_rank(GT_RANK_ENV, 3, 8, "RANK", "3", "WORLD_SIZE", "8");
+	assert_rank(GT_RANK_OMPI, 1, 2, "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2");
+	assert_rank(GT_RANK_PMIX, 5, 0, "PMIX_RANK", "5");
+	assert_rank(GT_RANK_PMI, 5, 6, "PMI_RANK", "5", "PMI_SIZE", "6");
+	assert_rank(GT_RANK_SLURM, 63, 64, "SLURM_PROCID", "63", "SLURM_NTASKS", "64");
+}
+
+static void order(void **state)
+{
+	(void)state;
+	/* mpirun inside a Slurm job */
+	assert_rank(GT_RANK_OMPI, 1, 2, "SLURM_PROCID", "0", "SLURM_NTASKS", "1",
+		    "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "7");
+	/* torchrun inside mpirun */
+	assert_rank(GT_RANK_ENV, 9, 0, "OMPI_COMM_WORLD_RANK", "1", "RANK", "9");
+}
+
+static void not_a_number(void **state)
+{
+	(void)state;
+	assert_rank(GT_RANK_PMI, 2, 0, "RANK", "", "PMIX_RANK", "-1", "PMI_RANK", "2");
+	assert_rank(GT_RANK_NONE, 0, 0, "RANK", "1x");
+	assert_rank(GT_RANK_NONE, 0, 0, "RANK", " 1");
+	assert_rank(GT_RANK_ENV, INT32_MAX, 0, "RANK", "2147483647", "WORLD_SIZE", "many");
+	assert_rank(GT_RANK_NONE, 0, 0, "RANK", "2147483648");
+	assert_rank(GT_RANK_NONE, 0, 0, "RANK", "99999999999999999999");
+}
+
+static void names(void **state)
+{
+	(void)state;
+	assert_string_equal(gt_rank_source_name(GT_RANK_OMPI), "OMPI_COMM_WORLD_RANK");
+	assert_string_equal(gt_rank_source_name(GT_RANK_NONE), "none");
+	assert_string_equal(gt_rank_source_name((enum gt_rank_source)77), "none");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(launchers),
+		cmocka_unit_test(order),
+		cmocka_unit_test(not_a_number),
+		cmocka_unit_test(names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
