@@ -1,0 +1,197 @@
+"""What tracing costs on a real GPU: plain, idle, floor, gtrace and torch.profiler, interleaved.
+
+usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--rounds N] [--windows N]
+
+One worker process a mode, only one of them working at any time, plain blocks between all others;
+every figure is the ratio of a block's step time to that of the plain blocks of the same round, with
+a 95 % bootstrap interval over the rounds.
+"""
+import argparse
+import glob
+import gzip
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STEPS = 14      # of a block; the first is dropped
+
+
+class Worker:
+    def __init__(self, kind, prefix=(), env=None):
+        self.proc = subprocess.Popen(
+            [*prefix, sys.executable, os.path.join(HERE, 'bench_worker.py'), kind],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+
+    def ask(self, op, steps=0):
+        print(json.dumps({'op': op, 'steps': steps}), file=self.proc.stdin, flush=True)
+        line = self.proc.stdout.readline()
+        if not line:
+            raise SystemExit('a worker died with status %s' % self.proc.wait())
+        return json.loads(line)
+
+    def close(self):
+        self.proc.stdin.close()
+        return self.proc.wait()
+
+
+def quartile(values):
+    return statistics.quantiles(values, n=4)[0]
+
+
+def interval(values, repeats=4000):
+    """Mean and its 95 % bootstrap interval."""
+    rng = random.Random(1)
+    means = sorted(statistics.fmean(rng.choices(values, k=len(values))) for _ in range(repeats))
+    return statistics.fmean(values), means[int(repeats * .025)], means[int(repeats * .975)]
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def rounds(workers, count, log):
+    """Ratios to plain by mode, and what the traced blocks answered."""
+    ratios = {name: [] for name in ('idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after',
+                                    'torch after', 'plain again')}
+    extra = {'floor': [], 'torch': [], 'gtrace': []}
+    for number in range(count):
+        plain, seen = [], {}
+
+        def plain_block():
+            plain.append(quartile(workers['plain'].ask('block', STEPS)['ms'][1:]))
+
+        plain_block()
+        seen['idle'] = workers['idle'].ask('block', STEPS)['ms'][1:]
+        plain_block()
+        for name in ('floor', 'torch'):
+            answer = workers[name].ask('traced', STEPS)
+            seen[name] = answer['ms'][1:]
+            seen[name + ' after'] = workers[name].ask('block', STEPS)['ms'][1:]
+            extra[name].append(answer)
+            plain_block()
+        waited = workers['gtrace'].ask('block', STEPS)['ms'][1:]
+        if number:
+            seen['gtrace after'] = waited
+        workers['gtrace'].ask('block', 1)
+        answer = workers['gtrace'].ask('block', STEPS)
+        seen['gtrace'] = answer['ms'][1:]
+        extra['gtrace'].append(answer)
+        plain_block()
+        base = statistics.fmean(plain)
+        ratios['plain again'].append(plain[-1] / statistics.fmean(plain[:-1]))
+        for name, times in seen.items():
+            ratios[name].append(quartile(times) / base)
+        json.dump({'round': number, 'plain': plain, **{k: quartile(v) for k, v in seen.items()}}, log)
+        log.write('\n')
+    return ratios, extra
+
+
+def after_steps(gtrace_run, plain, count):
+    """The three steps after each of count windows, beside as many plain ones."""
+    worker = Worker('gtrace', gtrace_run(wait=4, active=3, name='after'))
+    traced, untraced = [], []
+    for number in range(count):
+        block = worker.ask('block', 4)['ms']
+        if number:
+            traced += block[:3]
+        worker.ask('block', 4)
+        untraced += plain.ask('block', 8)['ms'][:3]
+        plain.ask('block', 1)
+    worker.close()
+    return traced, untraced
+
+
+def events_of(path):
+    with gzip.open(path) as stream:
+        trace = json.load(stream)
+    return len(trace['traceEvents']), trace['gtrace']
+
+
+def launches(gtrace, binary, outdir):
+    modes = {'plain': [],
+             'idle': [gtrace, 'run', '-q', '-o', outdir, '-n', 'idle', '--step-source', 'api', '--'],
+             'active': [gtrace, 'run', '-q', '-o', outdir, '-n', 'launch', '--force', '--step-source', 'none', '--']}
+    found = {name: [] for name in modes}
+    for _ in range(3):
+        for name, prefix in modes.items():
+            out = subprocess.run([*prefix, binary, '1000000'], stdout=subprocess.PIPE, text=True, check=True)
+            found[name].append(float(out.stdout.split()[1]))
+    return {name: min(values) for name, values in found.items()}, found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('gtrace')
+    parser.add_argument('floor')
+    parser.add_argument('launches')
+    parser.add_argument('outdir')
+    parser.add_argument('--rounds', type=int, default=16)
+    parser.add_argument('--windows', type=int, default=100)
+    args = parser.parse_args()
+    os.makedirs(args.outdir, exist_ok=True)
+
+    def gtrace_run(wait, active, name):
+        return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api',
+                '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
+                '--repeat', '0', '--']
+
+    workers = {
+        'plain': Worker('plain'),
+        'idle': Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
+        'floor': Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
+        'gtrace': Worker('gtrace', gtrace_run(STEPS, STEPS, 'window')),
+        'torch': Worker('torch'),
+    }
+    before = {name: worker.ask('memory') for name, worker in workers.items()}
+    with open(os.path.join(args.outdir, 'rounds.jsonl'), 'w') as log:
+        ratios, extra = rounds(workers, args.rounds, log)
+    after = {name: worker.ask('memory') for name, worker in workers.items()}
+
+    print('step time / plain (mean of %d rounds, 95 %% interval)' % args.rounds)
+    for name, values in ratios.items():
+        if values:
+            print('  %-13s %.3f  [%.3f, %.3f]' % (name, *interval(values)))
+    pairs = [a / b for a, b in zip(ratios['gtrace'], ratios['floor'])]
+    print('  %-13s %.3f  [%.3f, %.3f]' % ('gtrace/floor', *interval(pairs)))
+
+    workers['gtrace'].close()
+    files = sorted(glob.glob(os.path.join(args.outdir, 'window-rank0-cycle*.trace.json.gz')),
+                   key=lambda path: int(path.split('cycle')[1].split('.')[0]))
+    delays, sizes, counts, whole = [], [], [], 0
+    for answer, path in zip(extra['gtrace'], files):
+        delays.append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)
+        count, health = events_of(path)
+        sizes.append(os.path.getsize(path))
+        counts.append(count)
+        whole += bool(health['complete'])
+    print('windows: %d files, %d complete' % (len(files), whole))
+    if files:
+        print('window end to complete file: median %.1f ms, max %.1f ms' % (statistics.median(delays), max(delays)))
+        torch_bytes = statistics.median(a['bytes'] for a in extra['torch'])
+        print('bytes: gtrace %d (%.2f an event), torch.profiler CUDA-only %d, ratio %.2f' % (
+            statistics.median(sizes), sum(sizes) / sum(counts), torch_bytes, statistics.median(sizes) / torch_bytes))
+    print('stall at the end of a window: floor %.1f ms, torch.profiler %.1f ms (with export)' % tuple(
+        statistics.median(a['stall_ms'] for a in extra[name]) for name in ('floor', 'torch')))
+    for name in workers:
+        print('memory %-7s device %+.1f MiB, host %.1f MiB at start, %.1f MiB at the end' % (
+            name, (after[name]['device_used'] - before[name]['device_used']) / 2 ** 20,
+            before[name]['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
+    workers['torch'].close()
+    workers['floor'].close()
+    workers['idle'].close()
+    traced, untraced = after_steps(gtrace_run, workers['plain'], args.windows)
+    for name, values in (('plain', untraced), ('after a window', traced)):
+        print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
+            name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
+    workers['plain'].close()
+    best, runs = launches(args.gtrace, args.launches, args.outdir)
+    print('ns a launch (best median of 3 runs of 10^6): plain %.0f, idle %+.0f, active %+.0f   %s' % (
+        best['plain'], best['idle'] - best['plain'], best['active'] - best['plain'], runs))
+
+
+if __name__ == '__main__':
+    main()

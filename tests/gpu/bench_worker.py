@@ -1,0 +1,105 @@
+"""One process of the bench: trains the GPT of gpt.py in blocks, as bench.py tells it on stdin.
+
+usage: bench_worker.py plain|floor|gtrace|torch
+
+A command is a line of JSON, the answer another one: {"op": "block", "steps": N} trains N steps and
+answers with their milliseconds. Under gtrace every step is marked by gtrace_step(), so that
+the schedule, not this program, opens the windows; "mark" is the number of marks made so far.
+"""
+import ctypes
+import json
+import os
+import sys
+import tempfile
+import time
+
+import torch
+
+import gpt
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def memory():
+    with open('/proc/self/status') as status:
+        host = {k: int(v.split()[0]) * 1024 for k, v in (line.split(':', 1) for line in status)
+                if k in ('VmRSS', 'VmHWM')}
+    free, total = torch.cuda.mem_get_info()
+    return {'device_used': total - free, **host}
+
+
+class Worker:
+    def __init__(self, kind):
+        torch.manual_seed(0)
+        self.kind, self.marks = kind, 0
+        self.model = gpt.GPT().cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+        self.data = torch.randint(0, 1024, (8, 129), device='cuda')
+        self.mark = None
+        if kind == 'gtrace':
+            self.mark = ctypes.CDLL(os.environ['GTRACE_INJECTION']).gtrace_inject_step
+        if kind == 'floor':
+            self.floor = ctypes.CDLL(os.environ['BENCH_FLOOR'])
+            assert self.floor.floor_init() == 0
+        for _ in range(20):
+            self.step()
+        torch.cuda.synchronize()
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        gpt.loss_of(self.model, self.data).backward()
+        self.optimizer.step()
+
+    def block(self, steps):
+        times = []
+        torch.cuda.synchronize()
+        for _ in range(steps):
+            begin = time.perf_counter()
+            self.step()
+            torch.cuda.synchronize()
+            if self.mark:
+                self.mark()
+                self.marks += 1
+            times.append((time.perf_counter() - begin) * 1e3)
+        return {'ms': times, 'end_ns': time.time_ns()}
+
+    def traced(self, steps):
+        """A block under this worker's own tracer, then the stall of its end and 3 steps after."""
+        if self.kind == 'floor':
+            assert self.floor.floor_on() == 0
+            answer = self.block(steps)
+            begin = time.perf_counter()
+            assert self.floor.floor_off() == 0
+        else:
+            prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+            prof.start()
+            answer = self.block(steps)
+            begin = time.perf_counter()
+            prof.stop()
+            with tempfile.TemporaryDirectory() as path:
+                name = os.path.join(path, 'trace.json.gz')
+                prof.export_chrome_trace(name)
+                answer['bytes'] = os.path.getsize(name)
+        answer['stall_ms'] = (time.perf_counter() - begin) * 1e3
+        answer['after_ms'] = self.block(3)['ms']
+        return answer
+
+
+def main():
+    out = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
+    worker = Worker(sys.argv[1])
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command['op'] == 'block':
+            answer = worker.block(command['steps'])
+        elif command['op'] == 'traced':
+            answer = worker.traced(command['steps'])
+        else:
+            answer = memory()
+        answer['marks'] = worker.marks
+        print(json.dumps(answer), file=out, flush=True)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,297 @@
+"""gtrace on a real GPU. Every case prints one line; the last line is 'N passed, N failed'.
+
+usage: check.py BUILD OUTDIR [-k PATTERN] [--gpus N]
+
+BUILD holds gtrace and the injection, and, where it can, tracecheck.py, train and launches.
+"""
+import argparse
+import collections
+import glob
+import gzip
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = []
+
+
+def case(func):
+    CASES.append(func)
+    return func
+
+
+class Trace:
+    def __init__(self, path):
+        with gzip.open(path) as stream:
+            self.doc = json.load(stream)
+        self.path = path
+        self.events = self.doc['traceEvents']
+        self.health = self.doc['gtrace']
+        self.kernels = [e for e in self.events if e.get('cat') == 'kernel']
+        self.calls = {e['args']['correlation']: e for e in self.events
+                      if e.get('cat') in ('cuda_runtime', 'cuda_driver') and 'correlation' in e['args']}
+        self.steps = sorted(e['name'] for e in self.events
+                            if e.get('cat') == 'user_annotation' and e['name'].startswith('ProfilerStep#'))
+
+    def expect_whole(self, steps=3):
+        assert self.health['complete'], self.health
+        assert not any(self.health['dropped'].values()), self.health
+        assert not self.health['launches_without_gpu'] and not self.health['gpu_without_launch'], self.health
+        assert len(self.steps) == steps, self.steps
+        alone = [e for e in self.kernels if e['args']['correlation'] not in self.calls]
+        assert not alone, '%d kernels without launch' % len(alone)
+
+    def kernel_names(self):
+        return collections.Counter(e['name'] for e in self.kernels)
+
+
+class Runner:
+    def __init__(self, build, out):
+        self.build, self.out, self.gtrace = build, out, os.path.join(build, 'gtrace')
+
+    def run(self, name, options, command, timeout=120, env=None, status=0):
+        """Traces of one run, by file name."""
+        where = os.path.join(self.out, name)
+        shutil.rmtree(where, ignore_errors=True)
+        os.makedirs(where)
+        begin = time.time()
+        with open(where + '.log', 'w') as log:
+            done = subprocess.run([self.gtrace, 'run', '-o', where, *options, '--', *command], timeout=timeout,
+                                  stdout=log, stderr=subprocess.STDOUT, cwd=HERE, env={**os.environ, **(env or {})})
+        with open(where + '.log') as log:
+            text = log.read()
+        assert done.returncode == status, 'status %d: %s' % (done.returncode, text[-1500:])
+        files = sorted(glob.glob(where + '/*.trace.json.gz'))
+        check = os.path.join(self.build, 'tracecheck.py')
+        if files and os.path.exists(check):
+            found = subprocess.run([sys.executable, check, *files], stdout=subprocess.PIPE, text=True)
+            errors = [line for line in found.stdout.splitlines() if ': error ' in line]
+            self.warnings = [line.split(': ', 1)[1] for line in found.stdout.splitlines() if ': warning ' in line]
+            assert not errors, errors[:5]
+        self.seconds, self.log = time.time() - begin, text
+        return [Trace(path) for path in files]
+
+    def python(self, script, *args):
+        return [sys.executable, os.path.join(HERE, script), *map(str, args)]
+
+
+def same_kernels(trace, truth, steps=3):
+    got = {name: count / steps for name, count in trace.kernel_names().items()}
+    differ = {n: (got.get(n), truth.get(n)) for n in set(got) | set(truth) if got.get(n) != truth.get(n)}
+    assert sum(got.values()) == sum(truth.values()), '%s a step, torch.profiler %s: %s' % (
+        sum(got.values()), sum(truth.values()), dict(list(differ.items())[:5]))
+    return '%d kernels a step, as torch.profiler%s' % (
+        sum(got.values()), '' if not differ else ' (%d names differ)' % len(differ))
+
+
+def truth_of(run, mode):
+    out = subprocess.run(run.python('count_torch.py', mode), stdout=subprocess.PIPE, text=True, check=True, cwd=HERE)
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+@case
+def eager(run):
+    trace, = run.run('eager', ['--active', '3'], run.python('gpt.py'))
+    trace.expect_whole()
+    assert trace.health['step_source'] == 'optimizer', trace.health
+    return same_kernels(trace, truth_of(run, 'eager')) + '; warnings: %s' % run.warnings
+
+
+@case
+def repeat_10(run):
+    traces = run.run('repeat', ['--repeat', '10'], run.python('gpt.py', '--steps', 60))
+    assert len(traces) == 10, len(traces)
+    for trace in traces:
+        trace.expect_whole()
+    assert len({sum(t.kernel_names().values()) for t in traces}) == 1
+    return '10 complete cycles of %d kernels' % len(traces[0].kernels)
+
+
+@case
+def compiled(run):
+    trace, = run.run('compile', ['--skip-first', '4'], run.python('gpt.py', '--mode', 'compile', '--steps', 14), 300)
+    trace.expect_whole()
+    return same_kernels(trace, truth_of(run, 'compile'))
+
+
+@case
+def graph_before(run):
+    trace, = run.run('graph', [], run.python('gpt.py', '--mode', 'graph'))
+    trace.expect_whole()
+    return same_kernels(trace, truth_of(run, 'graph'))
+
+
+@case
+def graph_in_and_between(run):
+    traces = run.run('graph-mid', ['--repeat', '4'], run.python('gpt.py', '--mode', 'graph-mid', '--steps', 26))
+    assert len(traces) == 4, len(traces)
+    for trace in traces:
+        trace.expect_whole()
+    return 'captured launches by cycle: %s' % [t.health['captured_launches'] for t in traces]
+
+
+@case
+def graph_as_a_whole(run):
+    trace, = run.run('graph-whole', ['--cuda-graph', 'graph'], run.python('gpt.py', '--mode', 'graph'))
+    assert trace.health['complete'], trace.health
+    return '%d GPU events' % len(trace.kernels)
+
+
+@case
+def eight_threads(run):
+    trace, = run.run('threads', [], run.python('threads.py'))
+    trace.expect_whole()
+    per_thread = collections.Counter(e['tid'] for e in trace.calls.values() if 'Launch' in e['name'])
+    assert sum(1 for n in per_thread.values() if n == 3 * 40) == 8, per_thread
+    return '%d kernels from %d threads' % (len(trace.kernels), len(per_thread))
+
+
+@case
+def first_window_in_capture(run):
+    traces = run.run('capture', ['--step-source', 'api', '--skip-first', '0'], run.python('capture_first.py'))
+    assert 'graph replayed right' in run.log, run.log
+    return '; '.join('%d kernels, captured %d, complete %s' % (
+        len(t.kernels), t.health['captured_launches'], t.health['complete']) for t in traces)
+
+
+@case
+def plain_c(run):
+    train = os.path.join(run.build, 'train')
+    truth_file = os.path.join(run.out, 'c-truth.json')
+    traces = run.run('plain-c', ['--step-range', '^step'], [train, '--marks', 'nvtx', '--steps', '12', '--truth', truth_file])
+    trace, = traces
+    trace.expect_whole()
+    assert trace.health['step_source'] == 'nvtx', trace.health
+    return '%d kernels, %d steps' % (len(trace.kernels), len(trace.steps))
+
+
+@case
+def two_ranks(run):
+    procs = []
+    where = os.path.join(run.out, 'ranks')
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    for rank in (0, 1):
+        env = {**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}
+        procs.append(subprocess.Popen([run.gtrace, 'run', '-o', where, '--', *run.python('gpt.py')], env=env, cwd=HERE,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    assert [p.wait(timeout=120) for p in procs] == [0, 0]
+    files = sorted(os.listdir(where))
+    for path in files:
+        Trace(os.path.join(where, path)).expect_whole()
+    assert files == ['gpt-rank0.trace.json.gz', 'gpt-rank1.trace.json.gz'], files
+    return ', '.join(files)
+
+
+def own_profiler(where):
+    def check(run):
+        traces = run.run('profiler-' + where, [], run.python('own_profiler.py', where))
+        assert 'profiled' in run.log, run.log
+        return '%s; %s' % ([line for line in run.log.splitlines() if line.startswith('profiled')][0],
+                           [(len(t.kernels), t.health['complete'], t.steps) for t in traces])
+    check.__name__ = 'own_profiler_' + where
+    return case(check)
+
+
+for place in ('before', 'inside', 'after', 'all'):
+    own_profiler(place)
+
+
+@case
+def killed(run):
+    """SIGKILL in the window: what was complete 100 ms before is in the file."""
+    where = os.path.join(run.out, 'killed')
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    found = []
+    for number in range(5):
+        proc = subprocess.Popen([run.gtrace, 'run', '-o', where, '-n', 'k%d' % number, '--active', '100000', '--',
+                                 *run.python('gpt.py', '--steps', '100000')], stderr=subprocess.PIPE, text=True)
+        for line in proc.stderr:
+            if 'window' in line:
+                break
+        time.sleep(.3 + random.random())        # the random moment itself, not a synchronisation
+        target = subprocess.run(['pgrep', '-P', str(proc.pid), '-f', 'gpt.py'], stdout=subprocess.PIPE, text=True)
+        moment = time.time_ns()
+        subprocess.run(['kill', '-KILL', *target.stdout.split()], check=True)
+        proc.communicate()
+        trace = Trace(os.path.join(where, 'k%d-rank0.trace.json.gz' % number))
+        base = trace.doc['baseTimeNanoseconds']
+        last = max(base + (e['ts'] + e['dur']) * 1000 for e in trace.kernels)
+        found.append(round((moment - last) / 1e6, 1))
+    return 'ms between the kill and the last kernel in the file: %s' % found
+
+
+@case
+def ddp_random_windows(run):
+    """Ranks with schedules of their own: first enables staggered, windows at random moments."""
+    if run.gpus < 2:
+        return None
+    rng = random.Random(7)
+    script = os.path.join(run.out, 'staggered.sh')
+    where = os.path.join(run.out, 'ddp')
+    shutil.rmtree(where, ignore_errors=True)
+    os.makedirs(where)
+    with open(script, 'w') as out:
+        out.write('#!/bin/sh\nif [ "$RANK" = 0 ]; then set -- --skip-first %d --wait %d; else set -- --skip-first %d '
+                  '--wait %d; fi\nexec %s run -q -o %s "$@" --warmup 1 --active 2 --repeat 25 --step-source optimizer -- %s '
+                  'ddp.py 500\n' % (rng.randrange(3, 9), rng.randrange(5, 9), rng.randrange(9, 20), rng.randrange(9, 13),
+                                    run.gtrace, where, sys.executable))
+    os.chmod(script, 0o755)
+    done = subprocess.run([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '2', '--no-python', script],
+                          cwd=HERE, timeout=240, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout[-1500:]
+    traces = [Trace(path) for path in glob.glob(where + '/*.gz')]
+    assert len(traces) == 50, len(traces)
+    whole = sum(t.health['complete'] for t in traces)
+    nccl = sum(1 for t in traces for e in t.kernels if 'nccl' in e['name'].lower())
+    assert whole == 50 and nccl, (whole, nccl)
+    return '50 windows complete, %d NCCL kernels' % nccl
+
+
+@case
+def ddp_torchrun(run):
+    if run.gpus < 2:
+        return None
+    traces = run.run('torchrun', ['--repeat', '3'],
+                     [sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '2', 'ddp.py', '40'], 200)
+    assert len(traces) == 6, [t.path for t in traces]
+    for trace in traces:
+        trace.expect_whole()
+    return ', '.join(os.path.basename(t.path) for t in traces)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('build')
+    parser.add_argument('outdir')
+    parser.add_argument('-k', default='')
+    parser.add_argument('--gpus', type=int, default=1)
+    args = parser.parse_args()
+    run = Runner(os.path.abspath(args.build), os.path.abspath(args.outdir))
+    run.gpus = args.gpus
+    os.makedirs(run.out, exist_ok=True)
+    results = collections.Counter()
+    for check in CASES:
+        if args.k not in check.__name__:
+            continue
+        begin = time.time()
+        try:
+            said = check(run)
+            verdict = 'skipped' if said is None else 'passed'
+        except Exception:       # any failure is a result, the other cases still run
+            said, verdict = traceback.format_exc(limit=-2)[-1800:], 'failed'
+        results[verdict] += 1
+        print('%-7s %-24s %5.1f s  %s' % (verdict, check.__name__, time.time() - begin, said or 'needs 2 GPUs'), flush=True)
+    print('%d passed, %d failed, %d skipped' % (results['passed'], results['failed'], results['skipped']))
+    return 1 if results['failed'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
