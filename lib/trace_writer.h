@@ -54,9 +54,10 @@ struct gt_trace_health { /* as known now; written with every flush */
 	double step_before_ms; /* medians; NaN: none seen, the key is null */
 	double step_active_ms;
 	double step_after_ms;
-	int64_t clock_residue_ns;    /* REALTIME against MONOTONIC over the window */
-	const char *reason;          /* why it is not complete, NULL: complete or still open */
-	const char *const *warnings; /* NULL-terminated, may be NULL */
+	int64_t clock_residue_ns; /* REALTIME against MONOTONIC over the window */
+	const char *reason;       /* why it is not complete, NULL: complete or still open */
+	/* NULL-terminated, may be NULL. The writer adds the one about step_*_ms itself. */
+	const char *const *warnings;
 };
 
 /* A call of the program into CUDA, or a GPU op's view of the call that launched it. */
@@ -66,8 +67,12 @@ struct gt_trace_call {
 	uint64_t end_ns;
 	uint32_t correlation;
 	uint32_t cbid;
-	bool runtime;  /* cuda_runtime, else cuda_driver */
-	bool launches; /* it has GPU work: an ac2g flow starts here */
+	bool runtime; /* cuda_runtime, else cuda_driver */
+	/*
+	 * Its GPU work is written, too: an ac2g flow starts here. Write the call and its first GPU
+	 * op before the next flush, so that no file on disk has one end of a flow only.
+	 */
+	bool launches;
 	bool captured;
 	struct gt_str name;
 	uint64_t external_id; /* of the enclosing range; 0: none */
@@ -76,6 +81,8 @@ struct gt_trace_call {
 struct gt_trace_range { /* NVTX range or step */
 	uint32_t tid;
 	bool process_range; /* start/end range: may overlap, lanes of its own */
+	bool is_step;       /* name is "ProfilerStep#N"; no other range may be called so: it gets a
+			     * blank in front, since readers abort on it (W11) */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct gt_str name;
@@ -110,6 +117,8 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
 int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *range);
 int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct gt_str name);
 int gt_trace_thread_name(struct gt_trace *trace, uint32_t tid, struct gt_str name);
+/* A GPU learned of after gt_trace_create(); copied. Kernels written before lack what needs it. */
+int gt_trace_device(struct gt_trace *trace, const struct gt_msg_device *device);
 
 /* Everything written so far becomes a loadable file on disk. */
 int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
