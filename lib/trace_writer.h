@@ -9,15 +9,12 @@
 #include "base.h"
 #include "err.h"
 #include "gpu_op.h"
+#include "str.h"
 
 struct gt_trace;
 struct gt_msg_device;
 
-/* Bytes of any kind; the writer escapes and repairs. Borrowed for the call. */
-struct gt_str {
-	const char *ptr;
-	size_t len;
-};
+/* A struct gt_str here is borrowed for the call; the writer escapes and repairs its bytes. */
 
 struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL: not known */
 	uint32_t pid;

@@ -1,0 +1,27 @@
+/*
+ * str.h - bytes that somebody else owns.
+ */
+#ifndef GT_STR_H
+#define GT_STR_H
+
+#include "base.h"
+
+/* Bytes of any kind, NUL included; not terminated. ptr may be NULL when len is 0. */
+struct gt_str {
+	const char *ptr;
+	size_t len;
+};
+
+#define GT_STR(literal) ((struct gt_str){ (literal), sizeof(literal) - 1 })
+
+static inline bool gt_str_equal(struct gt_str a, struct gt_str b)
+{
+	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
+}
+
+static inline bool gt_str_starts(struct gt_str str, struct gt_str prefix)
+{
+	return str.len >= prefix.len && !memcmp(str.ptr, prefix.ptr, prefix.len);
+}
+
+#endif
