@@ -22,7 +22,8 @@ enum gz_state {
 	GZ_BODY,
 	GZ_TRAILER, /* of a member that was resumed in its middle: passed over */
 	GZ_BETWEEN, /* members */
-	GZ_LOST,    /* damaged: looking for a place from where inflation is possible again */
+	GZ_DRAIN,   /* damaged: the inflater still holds text from before the damage */
+	GZ_LOST,    /* looking for a place from where inflation is possible again */
 	GZ_END
 };
 
@@ -158,7 +159,7 @@ static void begin_member(struct gt_gz_reader *reader)
 static void begin_damage(struct gt_gz_reader *reader)
 {
 	reader->status.damages++;
-	reader->state = GZ_LOST;
+	reader->state = GZ_DRAIN;
 }
 
 /* The inflater keeps a few bytes of its own: it is lent the input and gives it back. */
@@ -197,13 +198,10 @@ static int read_header(struct gt_gz_reader *reader, struct gt_err *err)
 	return 0;
 }
 
-/*
- * Returns the bytes put into buf, less than cap; none and an unchanged state when more input is
- * wanted.
- */
+/* Returns the bytes put into buf; none and an unchanged state when more input is wanted. */
 static size_t inflate_body(struct gt_gz_reader *reader, char *buf, size_t cap)
 {
-	uint32_t room = (uint32_t)GT_MIN(cap - 1, (size_t)1 << 30);
+	uint32_t room = (uint32_t)GT_MIN(cap, (size_t)1 << 30);
 	int got;
 
 	lend_input(reader);
@@ -221,6 +219,22 @@ static size_t inflate_body(struct gt_gz_reader *reader, char *buf, size_t cap)
 		reader->state = reader->resumed ? GZ_TRAILER : GZ_BETWEEN;
 	}
 	return room - reader->inflate.avail_out;
+}
+
+static size_t drain(struct gt_gz_reader *reader, char *buf, size_t cap)
+{
+	struct inflate_state *inflate = &reader->inflate;
+	size_t held = (size_t)(inflate->tmp_out_valid - inflate->tmp_out_processed);
+	size_t len = GT_MIN(held, cap);
+
+	if (!held) {
+		buf[0] = '\0';
+		reader->state = GZ_LOST;
+		return 1;
+	}
+	memcpy(buf, inflate->tmp_out_buffer + inflate->tmp_out_processed, len);
+	inflate->tmp_out_processed += (int)len;
+	return len;
 }
 
 /*
@@ -316,8 +330,6 @@ static ssize_t read_body(struct gt_gz_reader *reader, char *buf, size_t cap, str
 		} else {
 			rc = more_input(reader, err);
 		}
-	} else if (reader->state == GZ_LOST) {
-		buf[n++] = '\0';
 	}
 	return rc ? rc : (ssize_t)n;
 }
@@ -354,6 +366,9 @@ ssize_t gt_gz_read(struct gt_gz_reader *reader, char *buf, size_t cap, struct gt
 			break;
 		case GZ_BETWEEN:
 			rc = after_member(reader, err);
+			break;
+		case GZ_DRAIN:
+			n = (ssize_t)drain(reader, buf, cap);
 			break;
 		case GZ_LOST:
 			rc = look_for_mark(reader, err);

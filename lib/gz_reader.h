@@ -28,7 +28,7 @@ int gt_gz_open(struct gt_gz_reader **ret, const char *path, struct gt_err *err);
 int gt_gz_open_mem(struct gt_gz_reader **ret, const void *data, size_t len_bytes);
 
 /*
- * Fill buf with up to cap bytes (cap > 1). Returns the number of bytes, 0 at the end, -errno when
+ * Fill buf with up to cap bytes (cap > 0). Returns the number of bytes, 0 at the end, -errno when
  * the file cannot be read. A single NUL stands where damaged data was left out, so that the text
  * before and after cannot be taken for one.
  */
