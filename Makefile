@@ -126,11 +126,30 @@ fuzz: $(FUZZ_BIN) ## fuzz each target for FUZZ_SECONDS (600), new inputs in buil
 		$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
 			-artifact_prefix=$(O)/fuzz/$$n- $(O)/fuzz/corpus/$$n tests/fuzz/corpus/$$n; done
 
-# Parts of the tests that are built (the simulated GPU, its sample programs) bring their own rules.
+# Parts of the tests that are built (the simulated GPU, its sample programs) bring their own rules
+# and add to TEST_PROGRAMS.
+TEST_PROGRAMS := $(UNIT_BIN) $(REPLAY_BIN)
 include $(wildcard tests/*/rules.mk)
+
+test-programs: $(TEST_PROGRAMS)
+
+CHECK = $(Q)+$(MAKE) --no-print-directory all test-programs && tests/check -O $(O)
+
+check: deps ## run all tests; the last line is their sum
+	$(CHECK)
+
+cli e2e corpus hta asan tsan: ## one layer of the tests (see tests/check)
+	$(CHECK) $@
+
+lint: ## hold the tree's rules: layers, symbols, warnings, format, spelling, manual
+	$(Q)tests/lint
+
+demo: deps ## trace a training program on the GPU, or the simulated one, into build/demo
+	$(Q)+$(MAKE) --no-print-directory all test-programs && tests/demo $(O)
 
 # ---- the rest ---------------------------------------------------------------------------------
 
+DEST    = $(DESTDIR)$(PREFIX)
 C_FILES = $(wildcard lib/*.[ch] cmd/*.[ch] injection/*.[ch] tests/*/*.[ch])
 
 format: ## format the C sources
@@ -139,14 +158,36 @@ format: ## format the C sources
 format-check: ## fail when 'make format' would change something
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 
+coverage: ## build and run the unit, replay and e2e tests with gcov, lines covered by file
+	$(Q)+$(MAKE) --no-print-directory O=$(O)/coverage OPT='-O0 -g' CFLAGS=--coverage LDFLAGS=--coverage \
+		all test-programs
+	$(Q)tests/check -O $(O)/coverage unit replay e2e
+	$(Q)cd $(O)/coverage && gcov -n $$(find obj pic -name '*.gcda') 2>/dev/null | awk -F"[':% ]" \
+		'/^File/ { f = $$3 } /^Lines/ && f ~ /^(lib|cmd|injection)\/.*c$$/ { print $$3, $$6, f }'
+
+install: all ## install below $(DESTDIR)$(PREFIX)
+	install -d $(DEST)/bin $(DEST)/lib/gtrace/python $(DEST)/include
+	install -m 755 $(O)/gtrace $(DEST)/bin
+	install -m 755 $(O)/libgtrace-inject.so $(DEST)/lib/gtrace
+	install -m 644 $(PY_OUT) $(DEST)/lib/gtrace/python
+	install -m 644 lib/gtrace.h $(DEST)/include
+	set -e; for page in man/*.[1-8]; do s=$${page##*.}; \
+		install -D -m 644 $$page $(DEST)/share/man/man$$s/$${page##*/}; done
+
+uninstall: ## remove what 'make install' installed
+	rm -f $(DEST)/bin/gtrace $(DEST)/include/gtrace.h
+	rm -rf $(DEST)/lib/gtrace
+	for page in man/*.[1-8]; do rm -f $(DEST)/share/man/man$${page##*.}/$${page##*/}; done
+
 clean: ## remove what was built, but not what 'make deps' fetched
 	$(Q)[ ! -d $(O) ] || find $(O) -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} +
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z][a-z0-9 -]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 36
 	@echo '  V=1 shows commands; O=DIR builds there; WERROR=1; CC=clang; OPT=-O0; CFLAGS=, LDFLAGS=;'
 	@echo '  SAN=address,undefined or SAN=thread; PREFIX=, DESTDIR= for install'
 
-.PHONY: FORCE all deps unit replay fuzz format format-check clean help
+.PHONY: FORCE all deps unit replay fuzz test-programs check cli e2e corpus hta asan tsan lint demo \
+        format format-check coverage install uninstall clean help
 .DELETE_ON_ERROR:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(INJ_OBJ:.o=.d) $(UNIT_BIN:=.d) $(REPLAY_BIN:=.d)
