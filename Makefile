@@ -28,11 +28,13 @@ LINK := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -fvisibility=hidden -fno-strict-aliasing \
              -MMD -MP -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib $(CFLAGS)
-INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(addprefix -isystem ,$(CUDA_INCLUDE))
+INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(addprefix -isystem ,$(CUDA_INCLUDE)) \
+             $(if $(CUDA_INCLUDE),,$(error no CUPTI headers here: run 'make deps'))
 
 # Linked statically: build/gtrace also runs on a machine that has none of them.
-LIBS := $(if $(wildcard $(DEPS)/lib),-L$(DEPS)/lib) \
-        -l:libuv_a.a -l:libisal.a -l:libz.a -l:libiberty.a -lpthread -ldl -lm
+ISAL := $(or $(wildcard $(DEPS)/lib/libisal.a),$(filter /%,$(shell $(CC) -print-file-name=libisal.a)))
+LIBS  = -l:libuv_a.a $(or $(ISAL),$(error no static libisal.a here: run 'make deps')) \
+        -l:libz.a -l:libiberty.a -lpthread -ldl -lm
 
 Q   = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$@';)
