@@ -59,4 +59,23 @@ bool inj_is_step_name(const char *bytes, size_t len);
 void inj_yield(void);
 void inj_resume(void);
 
+/* ---- doors looked up by name: from lib/gtrace.h and injection/python/ (C ABI, any thread) ---- */
+
+GT_EXPORT int gtrace_inject_start(int door); /* enum gt_door; 1: traced, 0: not */
+GT_EXPORT void gtrace_inject_step(void);     /* inj_step(GT_STEP_API, 0) */
+GT_EXPORT void gtrace_inject_optimizer_step(uint64_t key);
+GT_EXPORT void gtrace_inject_yield(void);
+GT_EXPORT void gtrace_inject_resume(void);
+
+/* ---- python.c: into a Python that the start-up hook did not reach ---- */
+
+/* By inj_start(), on the thread of the door: reads the environment. */
+void inj_python_init(void);
+
+/*
+ * From the control thread, once a turn: looks for an interpreter without our hook and asks it to
+ * load it. Returns in how many ms it wants to be called again, -1: never. Does not block.
+ */
+int inj_python_poll(void);
+
 #endif

@@ -280,7 +280,7 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 #define GT_INLINE_MAX 1024
 struct gt_ev_range {
 	struct gt_ev ev;
-	uint64_t range_id;  /* RANGE_START: its handle; 0 otherwise */
+	uint64_t range_id;  /* RANGE_START: its number; PUSH: its depth in the domain, from 1 */
 	uint32_t domain_id; /* GT_EV_STRING id of the NVTX domain's name, 0: the default domain */
 	uint32_t name_id;
 	uint32_t len_bytes; /* of bytes, which are padded to 8 */
@@ -288,11 +288,14 @@ struct gt_ev_range {
 	char bytes[];
 };
 
-/* POP ends the innermost open PUSH of this thread and domain; RANGE_END the range of that handle.
+/*
+ * POP ends the innermost open PUSH of this thread and domain; RANGE_END the range of that number.
+ * A POP carries the depth of its PUSH, so that a lost event cannot shift all later pairs: PUSHes
+ * left open at this depth (by a PUSH) or below it (by a POP) have lost their POP.
  */
 struct gt_ev_end {
 	struct gt_ev ev;
-	uint64_t range_id;
+	uint64_t range_id; /* as in struct gt_ev_range */
 	uint32_t domain_id;
 	uint32_t reserved;
 };

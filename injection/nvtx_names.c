@@ -1,0 +1,188 @@
+/*
+ * nvtx_names.c - the registry of names, conversion to UTF-8, and which of them are steps.
+ */
+#include "nvtx_names.h"
+#include "env.h"
+
+#include <stdlib.h>
+
+#define BUCKETS 1024 /* a power of two */
+
+static struct nvtx_name *_Atomic buckets[BUCKETS];
+
+/*
+ * What --step-range said of texts seen lately: the hash without its lowest bit, which holds the
+ * answer. A word is read and written whole, so threads need no lock; 0 is empty.
+ */
+static _Atomic uint64_t step_cache[256];
+
+bool nvtx_has_step_range;
+
+void nvtx_names_init(void)
+{
+	const char *range = getenv(GT_ENV_STEP_RANGE);
+
+	nvtx_has_step_range = range && *range;
+}
+
+static uint64_t hash_bytes(const char *bytes, size_t len_bytes)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a's offset and prime */
+
+	for (size_t i = 0; i < len_bytes; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+	return hash ^ (hash >> 32);
+}
+
+static struct nvtx_name *find(struct nvtx_name *from, const struct nvtx_name *end, uint64_t hash,
+			      const char *bytes, size_t len_bytes)
+{
+	for (; from != end; from = from->next) {
+		if (from->hash == hash && from->len_bytes == len_bytes &&
+		    !memcmp(from->bytes, bytes, len_bytes))
+			return from;
+	}
+	return NULL;
+}
+
+struct nvtx_name *nvtx_name_get(const char *bytes, size_t len_bytes)
+{
+	uint64_t hash = hash_bytes(bytes, len_bytes);
+	struct nvtx_name *_Atomic *bucket = &buckets[hash % BUCKETS];
+	struct nvtx_name *head = atomic_load_explicit(bucket, memory_order_acquire);
+	struct nvtx_name *seen = find(head, NULL, hash, bytes, len_bytes);
+	struct nvtx_name *name;
+	int saved_errno = errno;
+
+	if (seen)
+		return seen;
+	name = calloc(1, sizeof(*name) + len_bytes);
+	errno = saved_errno;
+	if (!name)
+		return NULL;
+	name->hash = hash;
+	name->len_bytes = (uint32_t)len_bytes;
+	memcpy(name->bytes, bytes, len_bytes);
+	name->next = head;
+	while (!atomic_compare_exchange_weak_explicit(bucket, &head, name, memory_order_acq_rel,
+						      memory_order_acquire)) {
+		seen = find(head, name->next, hash, bytes, len_bytes);
+		if (seen) {
+			free(name);
+			return seen;
+		}
+		name->next = head;
+	}
+	return name;
+}
+
+uint32_t nvtx_name_id(struct nvtx_name *name)
+{
+	uint32_t id = atomic_load_explicit(&name->id, memory_order_relaxed);
+
+	if (GT_UNLIKELY(!id)) {
+		id = inj_intern(name->bytes, name->len_bytes);
+		atomic_store_explicit(&name->id, id, memory_order_relaxed);
+	}
+	return id;
+}
+
+/* Write one code point at to, unless it is NULL; its bytes. What is none becomes U+FFFD. */
+static size_t put_utf8(char *to, uint32_t c)
+{
+	static const unsigned char lead[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	size_t len;
+
+	if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		c = 0xfffd;
+	len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	if (to) {
+		for (size_t i = len - 1; i > 0; i--, c >>= 6)
+			to[i] = (char)(0x80 | (c & 0x3f));
+		to[0] = (char)(lead[len] | c);
+	}
+	return len;
+}
+
+static void load_wide(struct nvtx_text *text, const wchar_t *message)
+{
+	const wchar_t *end = message;
+	size_t len = 0;
+	char *to = text->utf8;
+	int saved_errno = errno;
+
+	for (; *end && len <= GT_STRING_MAX - 4; end++)
+		len += put_utf8(NULL, (uint32_t)*end);
+	if (len > sizeof(text->utf8)) {
+		to = text->allocated = malloc(len);
+		errno = saved_errno;
+		if (!to)
+			return;
+	}
+	text->bytes = to;
+	text->len_bytes = len;
+	for (; message != end; message++)
+		to += put_utf8(to, (uint32_t)*message);
+}
+
+void nvtx_text_load(struct nvtx_text *text, struct nvtx_message message)
+{
+	text->name = NULL;
+	text->bytes = "";
+	text->len_bytes = 0;
+	text->allocated = NULL;
+	if (!message.value.ascii)
+		return;
+	switch (message.type) {
+	case NVTX_MESSAGE_TYPE_ASCII:
+		text->bytes = message.value.ascii;
+		text->len_bytes = strnlen(text->bytes, GT_STRING_MAX);
+		break;
+	case NVTX_MESSAGE_TYPE_UNICODE:
+		load_wide(text, message.value.unicode);
+		break;
+	case NVTX_MESSAGE_TYPE_REGISTERED:
+		text->name = (struct nvtx_name *)message.value.registered;
+		text->bytes = text->name->bytes;
+		text->len_bytes = text->name->len_bytes;
+		break;
+	default:
+		break;
+	}
+}
+
+void nvtx_text_release(struct nvtx_text *text)
+{
+	free(text->allocated);
+}
+
+static bool cached_is_step(const char *bytes, size_t len_bytes)
+{
+	uint64_t hash = hash_bytes(bytes, len_bytes) | 1;
+	_Atomic uint64_t *slot = &step_cache[(hash >> 8) % ARRAY_SIZE(step_cache)];
+	uint64_t seen = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if ((seen | 1) != hash) {
+		seen = hash - !inj_is_step_name(bytes, len_bytes);
+		atomic_store_explicit(slot, seen, memory_order_relaxed);
+	}
+	return seen & 1;
+}
+
+bool nvtx_text_is_step(const struct nvtx_text *text)
+{
+	struct nvtx_name *name = text->name;
+	uint8_t known;
+
+	if (!nvtx_has_step_range)
+		return false;
+	if (!name)
+		return cached_is_step(text->bytes, text->len_bytes);
+	known = atomic_load_explicit(&name->is_step, memory_order_relaxed);
+	if (known == NVTX_STEP_UNKNOWN) {
+		known = inj_is_step_name(name->bytes, name->len_bytes) ? NVTX_STEP_YES
+								       : NVTX_STEP_NO;
+		atomic_store_explicit(&name->is_step, known, memory_order_relaxed);
+	}
+	return known == NVTX_STEP_YES;
+}
