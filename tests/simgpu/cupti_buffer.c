@@ -1,0 +1,390 @@
+/*
+ * cupti_buffer.c - activity buffers, one current one a thread, as CUPTI keeps them by default. A
+ * buffer is requested on the thread that launches. A record is written once its work is complete;
+ * a worker thread does that, and hands full buffers out. cuptiActivityFlushAll hands out the rest.
+ */
+#include "cupti_sim.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TICK_NS (2 * GT_NSEC_PER_MSEC)
+
+struct buffer {
+	uint8_t *data;
+	size_t size;
+	size_t used;
+	struct buffer *next;
+};
+
+struct thread { /* lives on after its thread: pending records name it */
+	struct buffer *current;
+	size_t pending;
+	struct thread *next;
+};
+
+struct pending {
+	uint64_t due_ns;
+	struct thread *thread;
+	struct sim_record record;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake_worker = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t flushed = PTHREAD_COND_INITIALIZER;
+
+/* Under the lock. */
+static CUpti_BuffersCallbackRequestFunc request;
+static CUpti_BuffersCallbackCompleteFunc complete;
+static struct thread *threads;
+static struct buffer *full;   /* to be handed out */
+static struct pending **heap; /* the first is due first */
+static size_t heap_count;
+static size_t heap_size;
+static uint64_t flush_wanted;
+static uint64_t flush_done;
+static bool flush_forced;
+static size_t dropped;
+static size_t attributes[16];
+
+static __thread struct thread *self;
+static __thread bool is_worker;
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
+					   CUpti_BuffersCallbackCompleteFunc completed)
+{
+	if (!requested || !completed)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	request = requested;
+	complete = completed;
+	pthread_mutex_unlock(&lock);
+	return CUPTI_SUCCESS;
+}
+
+/* ---- the heap of pending records ---- */
+
+static bool heap_push(struct pending *item)
+{
+	size_t at = heap_count;
+
+	if (heap_count == heap_size) {
+		size_t size = heap_size ? 2 * heap_size : 1024;
+		struct pending **bigger = realloc(heap, size * sizeof(*heap));
+
+		if (!bigger)
+			return false;
+		heap = bigger;
+		heap_size = size;
+	}
+	heap_count++;
+	while (at > 0 && heap[(at - 1) / 2]->due_ns > item->due_ns) {
+		heap[at] = heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	heap[at] = item;
+	return true;
+}
+
+static struct pending *heap_pop(void)
+{
+	struct pending *first = heap[0];
+	struct pending *last = heap[--heap_count];
+	size_t at = 0;
+
+	for (size_t child = 1; child < heap_count; child = 2 * at + 1) {
+		if (child + 1 < heap_count && heap[child + 1]->due_ns < heap[child]->due_ns)
+			child++;
+		if (last->due_ns <= heap[child]->due_ns)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = last;
+	return first;
+}
+
+/* ---- buffers ---- */
+
+static bool all_zero(const uint8_t *data, size_t size)
+{
+	return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
+}
+
+/* Lock held, but not while the client is asked. */
+static struct buffer *buffer_new(void)
+{
+	CUpti_BuffersCallbackRequestFunc ask = request;
+	bool zeroed = attributes[CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER];
+	struct buffer *buffer = calloc(1, sizeof(*buffer));
+	size_t max_records = 0;
+
+	if (!buffer || !ask) {
+		free(buffer);
+		return NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	ask(&buffer->data, &buffer->size, &max_records);
+	if (!buffer->data && simgpu_faults()->layout < SIM_13_0) {
+		fprintf(stderr, "simgpu: a NULL buffer, on which this version of CUPTI crashes\n");
+		abort();
+	}
+	if (buffer->data && zeroed && !all_zero(buffer->data, buffer->size))
+		fprintf(stderr, "simgpu: a buffer promised to be zeroed is not\n");
+	else if (buffer->data && !zeroed)
+		memset(buffer->data, 0, buffer->size);
+	pthread_mutex_lock(&lock);
+	if (!buffer->data || buffer->size < SIM_RECORD_MAX) {
+		free(buffer);
+		return NULL;
+	}
+	return buffer;
+}
+
+/* Lock held. The thread's buffer with room for bytes, NULL: none to be had. */
+static struct buffer *buffer_of(struct thread *thread, size_t bytes)
+{
+	struct buffer *buffer = thread->current;
+
+	if (buffer && buffer->used + bytes <= buffer->size)
+		return buffer;
+	if (buffer) {
+		thread->current = NULL;
+		buffer->next = full;
+		full = buffer;
+	}
+	buffer = buffer_new();
+	if (buffer && thread->current) { /* another thread was faster meanwhile */
+		buffer->next = full;
+		full = buffer;
+	} else if (buffer) {
+		thread->current = buffer;
+	}
+	return thread->current;
+}
+
+static void write_record(struct thread *thread, const struct sim_record *record)
+{
+	struct buffer *buffer = buffer_of(thread, record->size_bytes);
+
+	if (!buffer) {
+		dropped++;
+		return;
+	}
+	memcpy(buffer->data + buffer->used, record->bytes, record->size_bytes);
+	buffer->used += record->size_bytes;
+}
+
+static struct thread *this_thread(void)
+{
+	if (!self) {
+		self = calloc(1, sizeof(*self));
+		if (self) {
+			self->next = threads;
+			threads = self;
+		}
+	}
+	return self;
+}
+
+void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
+{
+	struct pending *item = NULL;
+	struct thread *thread;
+
+	pthread_mutex_lock(&lock);
+	thread = this_thread();
+	if (thread && due_ns == 0) {
+		write_record(thread, record);
+	} else if (thread && buffer_of(thread, record->size_bytes)) {
+		item = malloc(sizeof(*item));
+		if (item) {
+			item->due_ns = due_ns;
+			item->thread = thread;
+			item->record = *record;
+		}
+		if (item && heap_push(item))
+			thread->pending++;
+		else
+			free(item);
+	} else {
+		dropped++;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void sim_buffer_count_drop(void)
+{
+	pthread_mutex_lock(&lock);
+	dropped++;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the worker ---- */
+
+/* Lock held. Write what is complete, or everything, with an end of 0, when forced. */
+static void write_complete(bool forced)
+{
+	uint64_t now = simgpu_now_ns();
+
+	while (heap_count > 0 && (forced || heap[0]->due_ns <= now)) {
+		struct pending *item = heap_pop();
+
+		if (item->due_ns > now)
+			sim_record_times(&item->record, now, 0);
+		item->thread->pending--;
+		write_record(item->thread, &item->record);
+		free(item);
+	}
+}
+
+/* Lock held. */
+static void take_current(void)
+{
+	for (struct thread *t = threads; t; t = t->next) {
+		struct buffer *buffer = t->current;
+
+		if (!buffer || buffer->used == 0 || (simgpu_faults()->withhold && t->pending))
+			continue;
+		t->current = NULL;
+		buffer->next = full;
+		full = buffer;
+	}
+}
+
+/* Lock held, but not while the client is told. */
+static void hand_out(void)
+{
+	while (full) {
+		CUpti_BuffersCallbackCompleteFunc tell = complete;
+		struct buffer *buffer = full;
+
+		full = buffer->next;
+		pthread_mutex_unlock(&lock);
+		tell(NULL, 0, buffer->data, buffer->size, buffer->used);
+		free(buffer);
+		pthread_mutex_lock(&lock);
+	}
+}
+
+/* Lock held, but not while the client is told. A buffer that some other client requested. */
+static void hand_out_foreign(void)
+{
+	CUpti_BuffersCallbackCompleteFunc tell = complete;
+	struct sim_record record;
+	uint8_t *data = calloc(1, 4096);
+
+	if (!data)
+		return;
+	sim_record_opaque(&record, CUPTI_ACTIVITY_KIND_RUNTIME);
+	memcpy(data, record.bytes, record.size_bytes);
+	pthread_mutex_unlock(&lock);
+	tell(NULL, 0, data, 4096, record.size_bytes);
+	free(data);
+	pthread_mutex_lock(&lock);
+}
+
+static void *worker(void *arg)
+{
+	(void)arg;
+	is_worker = true;
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		uint64_t until = simgpu_now_ns() + TICK_NS;
+		struct timespec ts = { .tv_sec = (time_t)(until / GT_NSEC_PER_SEC),
+				       .tv_nsec = (long)(until % GT_NSEC_PER_SEC) };
+		uint64_t ticket;
+
+		if (flush_wanted == flush_done && !full) {
+			if (heap_count > 0)
+				pthread_cond_timedwait(&wake_worker, &lock, &ts);
+			else
+				pthread_cond_wait(&wake_worker, &lock);
+		}
+		ticket = flush_wanted;
+		write_complete(flush_forced);
+		flush_forced = false;
+		if (ticket != flush_done) {
+			take_current();
+			if (simgpu_faults()->foreign_buffers && complete)
+				hand_out_foreign();
+		}
+		hand_out();
+		flush_done = ticket;
+		pthread_cond_broadcast(&flushed);
+	}
+	return NULL;
+}
+
+static void start_worker(void)
+{
+	sigset_t all;
+	sigset_t old;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&thread, NULL, worker, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void sim_buffer_start_worker(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, start_worker);
+}
+
+/* ---- entry points ---- */
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+	uint64_t ticket;
+
+	if (is_worker)
+		return CUPTI_ERROR_INVALID_OPERATION;
+	sim_buffer_start_worker();
+	pthread_mutex_lock(&lock);
+	ticket = ++flush_wanted;
+	if (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
+		flush_forced = true;
+	pthread_cond_signal(&wake_worker);
+	while (!simgpu_faults()->async_flush && flush_done < ticket)
+		pthread_cond_wait(&flushed, &lock);
+	pthread_mutex_unlock(&lock);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream_id, size_t *ret)
+{
+	(void)context;
+	(void)stream_id;
+	pthread_mutex_lock(&lock);
+	*ret = dropped;
+	dropped = 0;
+	pthread_mutex_unlock(&lock);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t *size, void *value)
+{
+	if ((size_t)attr >= ARRAY_SIZE(attributes) || !size || !value)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	memcpy(&attributes[attr], value, GT_MIN(*size, sizeof(attributes[attr])));
+	pthread_mutex_unlock(&lock);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attr, size_t *size, void *value)
+{
+	if ((size_t)attr >= ARRAY_SIZE(attributes) || !size || !value)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	memcpy(value, &attributes[attr], GT_MIN(*size, sizeof(attributes[attr])));
+	pthread_mutex_unlock(&lock);
+	return CUPTI_SUCCESS;
+}

@@ -1,0 +1,53 @@
+# The simulated GPU: stand-ins for libcuda, libcudart and libcupti, and programs that use them.
+# 'make simgpu' builds them into $(O)/simgpu; run anything with LD_LIBRARY_PATH=$(O)/simgpu.
+
+SIMGPU   = $(O)/simgpu
+SIM_LIBS = $(SIMGPU)/libcuda.so.1 $(SIMGPU)/libcudart.so.13 $(SIMGPU)/libcupti.so.13
+SIM_BIN  = $(SIMGPU)/train
+SIM_NAMES = $(SIMGPU)/include/cupti_driver_names.h $(SIMGPU)/include/cupti_runtime_names.h
+
+SIM_CUDA_OBJ   = $(addprefix $(SIMGPU)/obj/,device.o faults.o graph.o launch.o memory.o stream.o submit.o)
+SIM_CUDART_OBJ = $(SIMGPU)/obj/cudart.o
+SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupti_callback.o cupti_record.o)
+
+# The headers declare the entry points without a visibility; the version scripts choose them.
+SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(SIMGPU)/include \
+             -isystem $(CUDA_INCLUDE)
+SIM_LD     = $(CC) -shared $(SANLD) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
+
+ifneq ($(CUDA_INCLUDE),)
+TEST_PROGRAMS += $(SIM_LIBS)
+simgpu: $(SIM_LIBS) ## build the simulated GPU and its sample programs
+else
+simgpu:
+	@echo 'simgpu: no CUDA headers, not built'
+endif
+
+$(SIMGPU)/obj/%.o: tests/simgpu/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CC) $(CC) $(SIM_CFLAGS) -fPIC -c -o $@ $<
+
+# The real names of the callback ids, from the real headers.
+$(SIMGPU)/include/cupti_%_names.h: $(CUDA_INCLUDE)/cupti_%_cbid.h
+	@mkdir -p $(@D)
+	$(call say,GEN) sed -n \
+		's/^ *CUPTI_[A-Z]*_TRACE_CBID_\([A-Za-z_0-9]*\) *= *\([0-9][0-9]*\),*.*/[\2] = "\1",/p' \
+		$< | grep -v 'INVALID\|SIZE\|FORCE_INT' > $@
+
+$(SIMGPU)/obj/cupti_callback.o: $(SIM_NAMES)
+
+$(SIMGPU)/libcuda.so.1: $(SIM_CUDA_OBJ) tests/simgpu/libcuda.map
+	$(call say,LD) $(SIM_LD) -Wl,-soname,libcuda.so.1 -Wl,--version-script=tests/simgpu/libcuda.map \
+		-o $@ $(SIM_CUDA_OBJ) -lpthread -ldl && ln -sf libcuda.so.1 $(SIMGPU)/libcuda.so
+
+$(SIMGPU)/libcudart.so.13: $(SIM_CUDART_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcudart.map
+	$(call say,LD) $(SIM_LD) -Wl,-soname,libcudart.so.13 \
+		-Wl,--version-script=tests/simgpu/libcudart.map -o $@ $(SIM_CUDART_OBJ) \
+		-l:libcuda.so.1 && ln -sf libcudart.so.13 $(SIMGPU)/libcudart.so
+
+$(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcupti.map
+	$(call say,LD) $(SIM_LD) -Wl,-soname,libcupti.so.13 \
+		-Wl,--version-script=tests/simgpu/libcupti.map -o $@ $(SIM_CUPTI_OBJ) \
+		-l:libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
+
+.PHONY: simgpu
