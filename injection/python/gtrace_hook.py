@@ -1,5 +1,261 @@
-"""Marks training steps, and steps aside for the program's own profiler, once torch is imported."""
+"""What gtrace does inside a Python program: once torch is imported, it marks the end of each
+optimizer step, and makes gtrace step aside while the program's own torch.profiler uses the GPU.
+
+A program without torch pays one dictionary look-up for each module it imports. Whatever goes
+wrong here ends here: the hook that failed is gone, and the program runs as without us. Only a
+KeyboardInterrupt passes, because none but the user can have caused it.
+"""
+
+import os
+import sys
+
+_DOOR_PYTHON = 3  # enum gt_door in lib/wire.h
+
+_FAILURES = (Exception, SystemExit)
+
+_path = os.environ.get("GTRACE_INJECTION")  # read now: the program may change its environment
+
+
+class _Injection:
+    """The injection library, opened by the first step or profiler: a program that imports torch
+    and does neither (a launcher, a data loader) gets no session from us."""
+
+    _opened = None
+
+    def __init__(self):
+        # Imported late, as programs without torch need no ctypes.
+        from ctypes import CDLL, PyDLL, c_int, c_void_p
+
+        library = CDLL(_path)
+        library.gtrace_inject_start.argtypes = [c_int]
+        library.gtrace_inject_start.restype = c_int
+        self.traced = library.gtrace_inject_start(_DOOR_PYTHON) == 1
+        # These two may wait for the control thread, so they release the GIL.
+        self.step_aside = library.gtrace_inject_yield
+        self.come_back = library.gtrace_inject_resume
+        # A step never waits: keeping the GIL is cheaper, and so is a pointer than an integer.
+        self.step = PyDLL(_path).gtrace_inject_optimizer_step
+        self.step.argtypes = [c_void_p]
+        for function in (self.step_aside, self.come_back, self.step):
+            function.restype = None
+
+    @classmethod
+    def open(cls):
+        """The one instance; None when this process is not traced."""
+        if cls._opened is None:
+            try:
+                injection = cls()
+                cls._opened = injection.traced and injection
+            except _FAILURES:
+                cls._opened = False
+        return cls._opened or None
+
+
+# ---- steps ----
+
+
+def _nothing(key):
+    pass
+
+
+def _make_post_hook():
+    """A hook for the end of Optimizer.step(), in the form torch's registration takes."""
+
+    def first_step(key):
+        nonlocal step
+        injection = _Injection.open()
+        # The hook stays registered, as torch is iterating over its hooks now.
+        step = injection.step if injection else _nothing
+        step(key)
+
+    def post_hook(optimizer, args, kwargs):
+        step(id(optimizer))
+
+    step = first_step
+    return post_hook
+
+
+def _hook_optimizer(module):
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register:  # torch 2.0
+        register(_make_post_hook())
+    else:
+        _wrap_steps(module.Optimizer, _make_post_hook())
+
+
+def _wrap_steps(optimizer_class, post_hook):
+    """Older torch wraps step() of each class when the first instance is made; so do we."""
+    from functools import wraps
+
+    wrap_class = optimizer_class._hook_for_profile
+    ours = set()
+
+    def wrapped(step):
+        @wraps(step)
+        def step_and_mark(self, *args, **kwargs):
+            result = step(self, *args, **kwargs)
+            post_hook(self, args, kwargs)
+            return result
+
+        ours.add(step_and_mark)
+        return step_and_mark
+
+    @wraps(wrap_class)
+    def hook_for_profile(self):
+        wrap_class(self)
+        cls = type(self)
+        if cls.step not in ours:
+            cls.step = wrapped(cls.step)
+
+    optimizer_class._hook_for_profile = hook_for_profile
+
+
+# ---- the program's own profiler ----
+
+
+def _uses_gpu(profiler):
+    """Will Kineto, or its successor, turn to CUPTI for this profiler?"""
+    activities = getattr(profiler, "kineto_activities", None)  # torch.autograd.profiler
+    if activities is None:
+        activities = getattr(profiler, "activities", None)  # torch.profiler
+    return activities is None or any(activity.name == "CUDA" for activity in activities)
+
+
+def _step_aside(profiler):
+    """True when this call made gtrace step aside, and not an earlier one for this profiler."""
+    try:
+        if not profiler.__dict__.get("_gtrace_aside") and _uses_gpu(profiler):
+            injection = _Injection.open()
+            if injection:
+                profiler._gtrace_aside = True
+                injection.step_aside()
+                return True
+    except _FAILURES:
+        pass
+    return False
+
+
+def _come_back(profiler):
+    try:
+        if profiler.__dict__.pop("_gtrace_aside", False):
+            _Injection.open().come_back()
+    except _FAILURES:
+        pass
+
+
+def _wrap_profiler(cls, begin, end):
+    """Before any of the methods begin, gtrace steps aside; after end it comes back."""
+    from functools import wraps
+
+    def before(method):
+        @wraps(method)
+        def call(self, *args, **kwargs):
+            aside = _step_aside(self)
+            try:
+                return method(self, *args, **kwargs)
+            except BaseException:
+                if aside:
+                    _come_back(self)
+                raise
+
+        return call
+
+    def after(method):
+        @wraps(method)
+        def call(self, *args, **kwargs):
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                _come_back(self)
+
+        return call
+
+    for name in begin:
+        setattr(cls, name, before(getattr(cls, name)))
+    setattr(cls, end, after(getattr(cls, end)))
+
+
+def _hook_autograd_profiler(module):
+    cls = module.profile
+    if hasattr(cls, "_prepare_trace"):  # torch 1.9: __enter__ calls them too
+        begin = ["_prepare_trace", "_start_trace"]
+    else:
+        begin = ["__enter__", "_prepare_kineto_trace", "_start_kineto_trace"]
+    _wrap_profiler(cls, begin, "__exit__")
+
+
+def _hook_torch_profiler(module):
+    cls = getattr(module, "_KinetoProfile", None)
+    if cls and hasattr(cls, "prepare_trace"):
+        # Since 2.13 it may use CUPTI without Kineto, before torch.autograd.profiler knows.
+        _wrap_profiler(cls, ["prepare_trace", "start_trace"], "stop_trace")
+
+
+# ---- when to set them ----
+
+_waiting = {
+    "torch.optim.optimizer": _hook_optimizer,
+    "torch.autograd.profiler": _hook_autograd_profiler,
+    "torch.profiler.profiler": _hook_torch_profiler,
+}
+
+
+def _set_hook(name, module):
+    try:
+        _waiting.pop(name)(module)
+    except _FAILURES:
+        pass
+    if not _waiting:
+        # Not in place: another thread may be iterating over the list.
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not _Finder]
+
+
+class _Finder:
+    """Finds nothing by itself: it lets the others find, and has the loader call us back."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in _waiting:
+            return None
+        try:
+            for finder in sys.meta_path:
+                if finder is not cls and hasattr(finder, "find_spec"):
+                    spec = finder.find_spec(name, path, target)
+                    if spec is not None:
+                        cls._watch(name, spec.loader)
+                        return spec
+        except _FAILURES:
+            _waiting.pop(name, None)
+        return None
+
+    @staticmethod
+    def _watch(name, loader):
+        original = loader.exec_module
+
+        def exec_module(module):
+            original(module)
+            if module.__name__ == name:
+                loader.__dict__.pop("exec_module", None)
+                _set_hook(name, module)
+
+        # On the instance, mostly of this one module: its type, as others see it, stays.
+        loader.exec_module = exec_module
 
 
 def install():
-    return True
+    """Hook what is imported already, wait for the rest. False: call again, as a module is just
+    being imported, too late to wait for it."""
+    settled = True
+    if not _path:
+        return settled
+    if _waiting and _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+    for name in list(_waiting):
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            settled = False
+        else:
+            _set_hook(name, module)
+    return settled

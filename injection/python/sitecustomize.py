@@ -13,7 +13,7 @@ def _set_hooks():
         import gtrace_hook
 
         gtrace_hook.install()
-    except Exception:
+    except (Exception, SystemExit):
         pass
 
 
