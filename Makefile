@@ -15,9 +15,12 @@ endif
 DEPS := build/deps
 
 # 'make deps' fetches headers only where the toolkit's are missing or too old, so they go first.
+# CUDA_INCLUDE is the folder of cupti.h; cuda.h may be in another.
 CUDA_DIRS    := $(DEPS)/cuda $(CUDA_HOME) $(CUDA_PATH) /usr/local/cuda /usr/local/cuda/extras/CUPTI
 find_header   = $(firstword $(foreach d,$(CUDA_DIRS),$(if $(wildcard $(d)/include/$(1)),$(d)/include)))
-CUDA_INCLUDE ?= $(sort $(call find_header,cupti.h) $(call find_header,cuda.h))
+CUDA_INCLUDE ?= $(call find_header,cupti.h)
+CUDA_CPPFLAGS = $(addprefix -isystem ,$(sort $(CUDA_INCLUDE) $(call find_header,cuda.h))) \
+                $(if $(CUDA_INCLUDE),,$(error no CUPTI headers here: run 'make deps'))
 
 WARN := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wwrite-strings \
         -Wformat-security -Wpointer-arith -Wundef -Wshadow $(if $(WERROR),-Werror)
@@ -28,8 +31,7 @@ LINK := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -fvisibility=hidden -fno-strict-aliasing \
              -MMD -MP -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib $(CFLAGS)
-INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(addprefix -isystem ,$(CUDA_INCLUDE)) \
-             $(if $(CUDA_INCLUDE),,$(error no CUPTI headers here: run 'make deps'))
+INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(CUDA_CPPFLAGS)
 
 # Linked statically: build/gtrace also runs on a machine that has none of them.
 ISAL := $(or $(wildcard $(DEPS)/lib/libisal.a),$(filter /%,$(shell $(CC) -print-file-name=libisal.a)))

@@ -12,8 +12,8 @@ SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupt
 
 # The headers declare the entry points without a visibility; the version scripts choose them.
 SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(SIMGPU)/include \
-             -isystem $(CUDA_INCLUDE)
-SIM_LD     = $(CC) -shared $(SANLD) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
+             $(CUDA_CPPFLAGS)
+SIM_LD     = $(CC) -shared $(LINK) -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
 
 ifneq ($(CUDA_INCLUDE),)
 TEST_PROGRAMS += $(SIM_LIBS)
