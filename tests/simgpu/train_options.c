@@ -1,0 +1,59 @@
+#include "train.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void usage(const struct option *table)
+{
+	fprintf(stderr, "usage: train");
+	for (; table->name; table++)
+		fprintf(stderr, " [--%s X]", table->name);
+	fputc('\n', stderr);
+	exit(2);
+}
+
+void train_parse(struct train_options *ret, int argc, char **argv)
+{
+	enum { NUMBERS_BEGIN = 256 };
+#define TRAIN_DEFAULT(field, option, value, help) .field = value,
+	struct train_options defaults = { TRAIN_NUMBERS(TRAIN_DEFAULT).marks = "api" };
+#undef TRAIN_DEFAULT
+	int *const fields[] = {
+#define TRAIN_ADDRESS(field, option, value, help) &ret->field,
+		TRAIN_NUMBERS(TRAIN_ADDRESS)
+#undef TRAIN_ADDRESS
+	};
+	struct option table[ARRAY_SIZE(fields) + 3] = {
+#define TRAIN_OPTION(field, option, value, help) { option, required_argument, NULL, 0 },
+		TRAIN_NUMBERS(TRAIN_OPTION)
+#undef TRAIN_OPTION
+		{ "marks", required_argument, NULL, 'm' },
+		{ "truth", required_argument, NULL, 't' },
+	};
+	int c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		table[i].val = NUMBERS_BEGIN + (int)i;
+	*ret = defaults;
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (c == 'm')
+			ret->marks = optarg;
+		else if (c == 't')
+			ret->truth = optarg;
+		else if (c >= NUMBERS_BEGIN)
+			*fields[c - NUMBERS_BEGIN] = atoi(optarg);
+		else
+			usage(table);
+	}
+	if (optind != argc || ret->threads < 1)
+		usage(table);
+}
+
+void train_close_descriptors(int keep1, int keep2)
+{
+	for (int fd = 3; fd < 1024; fd++) {
+		if (fd != keep1 && fd != keep2)
+			close(fd);
+	}
+}
