@@ -39,7 +39,8 @@ LIBS  = -l:libuv_a.a $(or $(ISAL),$(error no static libisal.a here: run 'make de
         -l:libz.a -l:libiberty.a -lpthread -ldl -lm
 
 Q   = $(if $(V),,@)
-say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$@';)
+silent := $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(V)$(silent),,@printf '  %-7s %s\n' '$(1)' '$@';)
 
 # ---- what is built ----------------------------------------------------------------------------
 
