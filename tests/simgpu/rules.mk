@@ -3,9 +3,10 @@
 
 SIMGPU   = $(O)/simgpu
 SIM_LIBS = $(SIMGPU)/libcuda.so.1 $(SIMGPU)/libcudart.so.13 $(SIMGPU)/libcupti.so.13
-SIM_BIN  = $(SIMGPU)/train
+SIM_BIN  = $(SIMGPU)/train $(SIMGPU)/train-ptds
 SIM_NAMES = $(SIMGPU)/include/cupti_driver_names.h $(SIMGPU)/include/cupti_runtime_names.h
 
+SIM_TRAIN_OBJ  = $(addprefix $(SIMGPU)/obj/,train_options.o train_profiler.o truth.o)
 SIM_CUDA_OBJ   = $(addprefix $(SIMGPU)/obj/,device.o faults.o graph.o launch.o memory.o stream.o submit.o)
 SIM_CUDART_OBJ = $(SIMGPU)/obj/cudart.o
 SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupti_callback.o cupti_record.o)
@@ -16,8 +17,8 @@ SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(
 SIM_LD     = $(CC) -shared $(LINK) -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
 
 ifneq ($(CUDA_INCLUDE),)
-TEST_PROGRAMS += $(SIM_LIBS)
-simgpu: $(SIM_LIBS) ## build the simulated GPU and its sample programs
+TEST_PROGRAMS += $(SIM_LIBS) $(SIM_BIN)
+simgpu: $(SIM_LIBS) $(SIM_BIN) ## build the simulated GPU and its sample programs
 else
 simgpu:
 	@echo 'simgpu: no CUDA headers, not built'
@@ -28,7 +29,7 @@ $(SIMGPU)/obj/%.o: tests/simgpu/%.c $(O)/flags
 	$(call say,CC) $(CC) $(SIM_CFLAGS) -fPIC -c -o $@ $<
 
 # The real names of the callback ids, from the real headers.
-$(SIMGPU)/include/cupti_%_names.h: $(CUDA_INCLUDE)/cupti_%_cbid.h
+$(SIMGPU)/include/cupti_%_names.h: $(call find_header,cupti.h)/cupti_%_cbid.h
 	@mkdir -p $(@D)
 	$(call say,GEN) sed -n \
 		's/^ *CUPTI_[A-Z]*_TRACE_CBID_\([A-Za-z_0-9]*\) *= *\([0-9][0-9]*\),*.*/[\2] = "\1",/p' \
@@ -50,4 +51,14 @@ $(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/l
 		-Wl,--version-script=tests/simgpu/libcupti.map -o $@ $(SIM_CUPTI_OBJ) \
 		-l:libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
 
+# Linked by soname only, so that they run on the real libraries as well. The second one calls the
+# entry points of the per-thread default stream (_ptsz, _ptds).
+$(SIMGPU)/obj/train-ptds.o: tests/simgpu/train.c $(O)/flags
+	$(call say,CC) $(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c -o $@ $<
+
+$(SIM_BIN): $(SIMGPU)/%: $(SIMGPU)/obj/%.o $(SIM_TRAIN_OBJ) $(SIM_LIBS)
+	$(call say,LD) $(CC) $(LINK) -o $@ $(filter %.o,$^) -L$(SIMGPU) -l:libcudart.so.13 \
+		-l:libcuda.so.1 -lpthread -ldl
+
+-include $(wildcard $(SIMGPU)/obj/*.d)
 .PHONY: simgpu

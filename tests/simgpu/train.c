@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BATCH_BYTES (UINT64_C(64) << 10)
+#define BATCH_BYTES                       (UINT64_C(64) << 10)
 
 #define DEMANGLED(id, mangled, demangled) mangled, demangled,
 static const char *const names[] = { TRAIN_KERNELS(DEMANGLED) NULL };
@@ -294,7 +294,8 @@ static void events_of(uint64_t step)
 		train_close_descriptors(options.tell_fd, options.wait_fd);
 	if (options.profiler_at == (int64_t)step)
 		train_profiler_start();
-	if (options.profiler_at >= 0 && options.profiler_at + options.profiler_steps == (int64_t)step)
+	if (options.profiler_at >= 0 &&
+	    options.profiler_at + options.profiler_steps == (int64_t)step)
 		train_profiler_stop();
 	if (options.capture_at == (int64_t)step)
 		gpu.graph = capture();

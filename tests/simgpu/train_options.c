@@ -28,7 +28,7 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 #define TRAIN_OPTION(field, option, value, help) { option, required_argument, NULL, 0 },
 		TRAIN_NUMBERS(TRAIN_OPTION)
 #undef TRAIN_OPTION
-		{ "marks", required_argument, NULL, 'm' },
+			{ "marks", required_argument, NULL, 'm' },
 		{ "truth", required_argument, NULL, 't' },
 	};
 	int c;

@@ -26,8 +26,7 @@ static struct {
 } cupti;
 
 static const CUpti_ActivityKind kinds[] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-					    CUPTI_ACTIVITY_KIND_MEMCPY,
-					    CUPTI_ACTIVITY_KIND_MEMSET,
+					    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
 					    CUPTI_ACTIVITY_KIND_RUNTIME,
 					    CUPTI_ACTIVITY_KIND_DRIVER };
 
@@ -75,7 +74,8 @@ static void on_complete(CUcontext context, uint32_t stream, uint8_t *buffer, siz
 	}
 }
 
-static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data)
+static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+		    const void *data)
 {
 	(void)user;
 	(void)domain;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STEPS_MAX   4096
-#define COUNTS_MAX  64
-#define NAME_MAX_   256
+#define STEPS_MAX  4096
+#define COUNTS_MAX 64
+#define NAME_MAX_  256
 
 struct count { /* of one name, in one step, of one thread (0: any) */
 	char name[NAME_MAX_];
