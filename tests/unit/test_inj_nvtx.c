@@ -1,0 +1,642 @@
+/*
+ * test_inj_nvtx.c - the NVTX door, called by a real client: NVTX's own headers, as every program
+ * includes them. The rest of the injection is a stand-in that keeps the events in memory.
+ */
+#include <nvtx3/nvToolsExt.h>
+
+#include "inject.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
+extern bool nvtx_has_step_range;
+
+/* ---- the stand-in ---- */
+
+#define EVENTS_MAX 4096
+
+static struct {
+	uint16_t type;
+	uint64_t range_id;
+	uint32_t domain_id;
+	uint32_t name_id;
+	char text[GT_INLINE_MAX + 1];
+} events[EVENTS_MAX];
+static size_t event_count;
+
+static char interned[64][4096]; /* id - 1 */
+static uint32_t interned_count;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(8) char reserved[sizeof(struct gt_ev_range) + GT_INLINE_MAX];
+static uint32_t reserved_bytes;
+
+static _Atomic bool alive = true, recording = true;
+static bool arena_full, intern_fails;
+static int starts, steps, regex_runs;
+
+bool inj_start(enum gt_door door)
+{
+	assert_int_equal(door, GT_DOOR_NVTX);
+	starts++;
+	return atomic_load(&alive);
+}
+
+bool inj_alive(void)
+{
+	return atomic_load(&alive);
+}
+
+bool inj_recording(void)
+{
+	return atomic_load(&recording);
+}
+
+/* Holds the lock until inj_commit(): one event at a time in this stand-in. */
+void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)
+{
+	if (arena_full)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	assert_int_equal(size_bytes % 8, 0);
+	assert_true(size_bytes <= sizeof(reserved));
+	memset(reserved, 0xff, sizeof(reserved));
+	reserved_bytes = size_bytes;
+	assert_in_range(type, GT_EV_PUSH, GT_EV_THREAD_NAME);
+	return reserved;
+}
+
+void inj_commit(void)
+{
+	const struct gt_ev *ev = (const void *)reserved;
+
+	assert_true(event_count < EVENTS_MAX);
+	assert_int_equal(ev->size_bytes, reserved_bytes);
+	memset(&events[event_count], 0, sizeof(events[0]));
+	events[event_count].type = ev->type;
+	if (ev->type == GT_EV_POP || ev->type == GT_EV_RANGE_END) {
+		const struct gt_ev_end *end = (const void *)reserved;
+
+		assert_int_equal(end->reserved, 0);
+		events[event_count].range_id = end->range_id;
+		events[event_count].domain_id = end->domain_id;
+	} else if (ev->type == GT_EV_THREAD_NAME) {
+		const struct gt_ev_name *name = (const void *)reserved;
+
+		events[event_count].range_id = name->ref;
+		events[event_count].name_id = name->name_id;
+	} else {
+		const struct gt_ev_range *range = (const void *)reserved;
+		uint32_t len = range->len_bytes;
+
+		assert_int_equal(range->flags, 0);
+		assert_int_equal(reserved_bytes, sizeof(*range) + ((len + 7) & ~7U));
+		for (uint32_t i = len; i % 8; i++)
+			assert_int_equal(range->bytes[i], 0);
+		events[event_count].range_id = range->range_id;
+		events[event_count].domain_id = range->domain_id;
+		events[event_count].name_id = range->name_id;
+		memcpy(events[event_count].text, range->bytes, len);
+	}
+	event_count++;
+	pthread_mutex_unlock(&lock);
+}
+
+uint32_t inj_intern(const char *bytes, size_t len)
+{
+	uint32_t id;
+
+	if (intern_fails)
+		return 0;
+	pthread_mutex_lock(&lock);
+	assert_true(len < sizeof(interned[0]));
+	for (id = 0; id < interned_count; id++) {
+		if (strlen(interned[id]) == len && !memcmp(interned[id], bytes, len))
+			break;
+	}
+	if (id == interned_count) {
+		assert_true(id < ARRAY_SIZE(interned));
+		memcpy(interned[id], bytes, len);
+		interned_count++;
+	}
+	pthread_mutex_unlock(&lock);
+	return id + 1;
+}
+
+void inj_step(enum gt_step_source source, uint64_t key)
+{
+	assert_int_equal(source, GT_STEP_NVTX);
+	assert_int_equal(key, 0);
+	steps++;
+}
+
+bool inj_is_step_name(const char *bytes, size_t len)
+{
+	regex_runs++;
+	return len >= 4 && !memcmp(bytes, "step", 4);
+}
+
+/* ---- helpers ---- */
+
+static int reset(void **state)
+{
+	(void)state;
+	event_count = 0;
+	steps = regex_runs = 0;
+	alive = recording = true;
+	arena_full = intern_fails = nvtx_has_step_range = false;
+	return 0;
+}
+
+static void assert_event(size_t at, enum gt_event_type type, uint64_t range_id, const char *text)
+{
+	assert_true(at < event_count);
+	assert_int_equal(events[at].type, type);
+	assert_int_equal(events[at].range_id, range_id);
+	if (text)
+		assert_string_equal(events[at].name_id ? interned[events[at].name_id - 1]
+						       : events[at].text,
+				    text);
+}
+
+static nvtxEventAttributes_t attributes(int type, nvtxMessageValue_t message)
+{
+	return (nvtxEventAttributes_t){ .version = NVTX_VERSION,
+					.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+					.messageType = type,
+					.message = message };
+}
+
+static void *run_in_thread(void *(*body)(void *), void *arg)
+{
+	pthread_t thread;
+	void *ret;
+
+	assert_int_equal(pthread_create(&thread, NULL, body, arg), 0);
+	assert_int_equal(pthread_join(thread, &ret), 0);
+	return ret;
+}
+
+/* ---- ranges and marks ---- */
+
+static void test_push_pop(void **state)
+{
+	(void)state;
+	assert_int_equal(nvtxRangePushA("outer"), 0);
+	assert_int_equal(nvtxRangePushW(L"inner"), 1);
+	nvtxMarkA("here");
+	assert_int_equal(nvtxRangePop(), 1);
+	assert_int_equal(nvtxRangePop(), 0);
+	assert_int_equal(nvtxRangePop(), -1);
+	assert_int_equal(event_count, 5);
+	assert_event(0, GT_EV_PUSH, 1, "outer");
+	assert_event(1, GT_EV_PUSH, 2, "inner");
+	assert_event(2, GT_EV_MARK, 0, "here");
+	assert_event(3, GT_EV_POP, 2, NULL);
+	assert_event(4, GT_EV_POP, 1, NULL);
+	assert_int_equal(events[0].domain_id, 0);
+	assert_int_equal(starts, 1);
+}
+
+static void test_recording_changes(void **state)
+{
+	(void)state;
+	recording = false;
+	assert_int_equal(nvtxRangePushA("before"), 0);
+	nvtxMarkA("before");
+	recording = true;
+	assert_int_equal(nvtxRangePushA("kept"), 1);
+	recording = false;
+	assert_int_equal(nvtxRangePushA("between"), 2);
+	recording = true;
+	assert_int_equal(nvtxRangePop(), 2);
+	recording = false;
+	assert_int_equal(nvtxRangePop(), 1); /* its PUSH is recorded, so this is */
+	recording = true;
+	assert_int_equal(nvtxRangePop(), 0); /* its PUSH is not */
+	assert_int_equal(event_count, 2);
+	assert_event(0, GT_EV_PUSH, 2, "kept");
+	assert_event(1, GT_EV_POP, 2, NULL);
+}
+
+/* Whatever is pushed, popped, recorded and lost: what arrives pairs by thread, domain and depth. */
+static void test_pairs_always(void **state)
+{
+	nvtxDomainHandle_t domains[2] = { NULL, nvtxDomainCreateA("pairs") };
+	uint64_t open[2][64], deepest = 0;
+	size_t depth[2] = { 0, 0 }, model[2] = { 0, 0 };
+	unsigned int random = 12345;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		int d = rand_r(&random) % 2;
+
+		atomic_store(&recording, rand_r(&random) % 4 > 0);
+		if (rand_r(&random) % 2 && model[d] < 60) {
+			nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII,
+							     (nvtxMessageValue_t){ .ascii = "x" });
+
+			arena_full = rand_r(&random) % 8 == 0;
+			assert_int_equal(nvtxDomainRangePushEx(domains[d], &a), model[d]++);
+			arena_full = false;
+		} else if (model[d]) {
+			assert_int_equal(nvtxDomainRangePop(domains[d]), --model[d]);
+		} else {
+			assert_int_equal(nvtxDomainRangePop(domains[d]), -1);
+		}
+	}
+	for (size_t i = 0; i < event_count; i++) {
+		int d = events[i].domain_id != 0;
+
+		if (events[i].type == GT_EV_PUSH) {
+			open[d][depth[d]++] = events[i].range_id;
+			deepest = GT_MAX(deepest, events[i].range_id);
+		} else {
+			assert_true(depth[d] > 0);
+			assert_int_equal(open[d][--depth[d]], events[i].range_id);
+		}
+	}
+	assert_true(event_count > 1000 && deepest > 5);
+	for (int d = 0; d < 2; d++) {
+		while (nvtxDomainRangePop(domains[d]) >= 0)
+			;
+	}
+}
+
+static void test_deep(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(nvtxRangePushA("deep"), i);
+	for (int i = 599; i >= 0; i--)
+		assert_int_equal(nvtxRangePop(), i);
+	assert_int_equal(event_count, 2 * 512);
+	assert_event(511, GT_EV_PUSH, 512, "deep");
+	assert_event(512, GT_EV_POP, 512, NULL);
+}
+
+static void test_lost_push(void **state)
+{
+	(void)state;
+	arena_full = true;
+	assert_int_equal(nvtxRangePushA("lost"), 0);
+	arena_full = false;
+	assert_int_equal(nvtxRangePop(), 0);
+	assert_int_equal(event_count, 0);
+}
+
+static void *end_range(void *id)
+{
+	nvtxRangeEnd(*(nvtxRangeId_t *)id);
+	return NULL;
+}
+
+static void test_start_end(void **state)
+{
+	nvtxRangeId_t first = nvtxRangeStartA("first"), second = nvtxRangeStartW(L"second"), off;
+
+	(void)state;
+	assert_true(first && second && first != second);
+	run_in_thread(end_range, &first);
+	recording = false;
+	off = nvtxRangeStartA("off");
+	assert_true(off && off != first && off != second);
+	nvtxRangeEnd(second);
+	recording = true;
+	nvtxRangeEnd(off);
+	nvtxRangeEnd(0);
+	assert_int_equal(event_count, 4);
+	assert_event(0, GT_EV_RANGE_START, events[2].range_id, "first");
+	assert_event(1, GT_EV_RANGE_START, events[3].range_id, "second");
+	assert_int_equal(events[2].type, GT_EV_RANGE_END);
+	assert_int_equal(events[3].type, GT_EV_RANGE_END);
+	assert_int_not_equal(events[0].range_id, events[1].range_id);
+}
+
+/* ---- names ---- */
+
+static void test_attributes(void **state)
+{
+	nvtxDomainHandle_t domain = nvtxDomainCreateW(L"app");
+	nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "registered");
+	nvtxEventAttributes_t a =
+		attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "ascii" });
+
+	(void)state;
+	nvtxMarkEx(&a);
+	a = attributes(NVTX_MESSAGE_TYPE_UNICODE, (nvtxMessageValue_t){ .unicode = L"wide" });
+	nvtxDomainMarkEx(domain, &a);
+	a = attributes(NVTX_MESSAGE_TYPE_REGISTERED, (nvtxMessageValue_t){ .registered = string });
+	nvtxDomainMarkEx(domain, &a);
+	assert_event(0, GT_EV_MARK, 0, "ascii");
+	assert_event(1, GT_EV_MARK, 0, "wide");
+	assert_event(2, GT_EV_MARK, 0, "registered");
+	assert_int_equal(events[0].domain_id, 0);
+	assert_string_equal(interned[events[1].domain_id - 1], "app");
+	assert_int_not_equal(events[2].name_id, 0);
+
+	/* nothing usable is an empty name */
+	nvtxMarkEx(NULL);
+	nvtxMarkA(NULL);
+	nvtxMarkW(NULL);
+	a.message.registered = NULL;
+	nvtxMarkEx(&a);
+	a = attributes(NVTX_MESSAGE_UNKNOWN, (nvtxMessageValue_t){ .ascii = "of no type" });
+	nvtxMarkEx(&a);
+	a = attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "beyond size" });
+	a.size = offsetof(nvtxEventAttributes_t, message);
+	nvtxMarkEx(&a);
+	assert_int_equal(event_count, 9);
+	for (size_t i = 3; i < 9; i++)
+		assert_event(i, GT_EV_MARK, 0, "");
+}
+
+static void test_wide(void **state)
+{
+	static const wchar_t invalid[] = { 'a', 0xd800, 0x110000, 'z', 0 };
+	static wchar_t longest[1500];
+
+	(void)state;
+	nvtxMarkW(L"\x7f\u00e9\u07ff\u0800\u4e2d\uffff\U0001f600\U0010ffff");
+	nvtxMarkW(invalid);
+	assert_event(0, GT_EV_MARK, 0,
+		     "\x7f\xc3\xa9\xdf\xbf\xe0\xa0\x80\xe4\xb8\xad\xef\xbf\xbf"
+		     "\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf");
+	assert_event(1, GT_EV_MARK, 0, "a\xef\xbf\xbd\xef\xbf\xbdz");
+	wmemset(longest, 0xe9, ARRAY_SIZE(longest) - 1);
+	nvtxMarkW(longest);
+	assert_int_not_equal(events[2].name_id, 0);
+	assert_int_equal(strlen(interned[events[2].name_id - 1]), 2 * (ARRAY_SIZE(longest) - 1));
+}
+
+static void test_long(void **state)
+{
+	static char name[GT_INLINE_MAX + 2];
+
+	(void)state;
+	memset(name, 'n', GT_INLINE_MAX);
+	nvtxMarkA(name);
+	assert_int_equal(events[0].name_id, 0);
+	assert_event(0, GT_EV_MARK, 0, name);
+	name[GT_INLINE_MAX] = '!';
+	nvtxMarkA(name);
+	assert_int_not_equal(events[1].name_id, 0);
+	assert_event(1, GT_EV_MARK, 0, name);
+	intern_fails = true;
+	nvtxMarkA(name); /* better cut than lost */
+	name[GT_INLINE_MAX] = 0;
+	assert_int_equal(events[2].name_id, 0);
+	assert_event(2, GT_EV_MARK, 0, name);
+}
+
+static void test_domains(void **state)
+{
+	nvtxDomainHandle_t a = nvtxDomainCreateA("domain a"), b = nvtxDomainCreateA("domain b");
+	nvtxEventAttributes_t x =
+		attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "x" });
+
+	(void)state;
+	assert_true(a && b && a != b);
+	assert_ptr_equal(nvtxDomainCreateA("domain a"), a);
+	nvtxDomainDestroy(a); /* its handle lives on */
+	assert_int_equal(nvtxDomainRangePushEx(a, &x), 0);
+	assert_int_equal(nvtxDomainRangePushEx(b, &x), 0);
+	assert_int_equal(nvtxRangePushA("x"), 0);
+	assert_int_equal(nvtxDomainRangePushEx(NULL, &x), 1); /* the default domain */
+	assert_int_equal(nvtxDomainRangePushEx(nvtxDomainCreateA(""), &x), 2);
+	assert_int_equal(nvtxDomainRangePop(a), 0);
+	assert_int_equal(nvtxDomainRangePop(a), -1);
+	assert_int_equal(nvtxDomainRangePop(b), 0);
+	assert_int_equal(nvtxRangePop(), 2);
+	assert_int_equal(nvtxRangePop(), 1);
+	assert_int_equal(nvtxRangePop(), 0);
+	assert_string_equal(interned[events[0].domain_id - 1], "domain a");
+	assert_string_equal(interned[events[1].domain_id - 1], "domain b");
+	assert_int_equal(events[5].domain_id, events[0].domain_id);
+
+	/* without its name a domain's events would seem the default domain's */
+	event_count = 0;
+	intern_fails = true;
+	a = nvtxDomainCreateA("nameless");
+	assert_int_equal(nvtxDomainRangePushEx(a, &x), 0);
+	intern_fails = false;
+	assert_int_equal(nvtxDomainRangePop(a), 0);
+	assert_int_equal(event_count, 0);
+	assert_int_equal(nvtxDomainRangePushEx(a, &x), 0);
+	assert_int_equal(nvtxDomainRangePop(a), 0);
+	assert_int_equal(event_count, 2);
+}
+
+static void test_registered(void **state)
+{
+	nvtxDomainHandle_t domain = nvtxDomainCreateA("strings");
+	nvtxStringHandle_t a, b;
+
+	(void)state;
+	recording = false; /* handles made between windows are good in the next one */
+	a = nvtxDomainRegisterStringA(domain, "string a");
+	b = nvtxDomainRegisterStringW(domain, L"string b");
+	assert_true(a && b && a != b);
+	assert_ptr_equal(nvtxDomainRegisterStringW(domain, L"string a"), a);
+	assert_non_null(nvtxDomainRegisterStringA(domain, NULL));
+	assert_int_equal(event_count, 0);
+}
+
+static void test_thread_names(void **state)
+{
+	(void)state;
+	recording = false; /* threads are named when they start */
+	nvtxNameOsThreadA(4711, "loader");
+	nvtxNameOsThreadW(4712, L"writer");
+	assert_event(0, GT_EV_THREAD_NAME, 4711, "loader");
+	assert_event(1, GT_EV_THREAD_NAME, 4712, "writer");
+}
+
+static void *register_many(void *out)
+{
+	nvtxStringHandle_t *handles = out;
+	char name[32];
+
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "shared %d", i);
+		handles[i] = nvtxDomainRegisterStringA(NULL, name);
+		nvtxRangePushA("in thread"); /* a stack of this thread, freed at its end */
+		nvtxRangePop();
+	}
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	static nvtxStringHandle_t handles[4][200];
+	pthread_t threads[4];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_create(&threads[i], NULL, register_many, handles[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 1; i < ARRAY_SIZE(threads); i++)
+		assert_memory_equal(handles[i], handles[0], sizeof(handles[0]));
+	assert_int_equal(event_count, 4 * 200 * 2);
+}
+
+/* ---- steps ---- */
+
+static void test_steps(void **state)
+{
+	nvtxRangeId_t id;
+
+	(void)state;
+	nvtx_has_step_range = true;
+	recording = false;
+	nvtxMarkA("step"); /* each mark ends a step */
+	assert_int_equal(steps, 1);
+	nvtxMarkA("no step");
+	nvtxRangePushA("step 2");
+	assert_int_equal(steps, 1);
+	nvtxRangePushA("step, a part of it");
+	nvtxRangePop();
+	assert_int_equal(steps, 1);
+	nvtxRangePop(); /* the end of a range ends a step */
+	assert_int_equal(steps, 2);
+	id = nvtxRangeStartA("step");
+	assert_int_equal(steps, 2);
+	nvtxRangeEnd(id);
+	assert_int_equal(steps, 3);
+	assert_int_equal(event_count, 0);
+
+	recording = true;
+	id = nvtxRangeStartA("step");
+	nvtxRangeEnd(id);
+	assert_int_equal(steps, 4);
+	assert_event(0, GT_EV_RANGE_START, events[1].range_id, "step");
+	assert_event(1, GT_EV_RANGE_END, events[0].range_id, NULL);
+
+	nvtx_has_step_range = false;
+	regex_runs = 0;
+	nvtxMarkA("step");
+	assert_int_equal(steps, 4);
+	assert_int_equal(regex_runs, 0);
+}
+
+static void test_step_cache(void **state)
+{
+	nvtxStringHandle_t string = nvtxDomainRegisterStringA(NULL, "step registered");
+	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_REGISTERED,
+					     (nvtxMessageValue_t){ .registered = string });
+	char name[16];
+
+	(void)state;
+	nvtx_has_step_range = true;
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name),
+			 i % 2 ? "other" : "step x"); /* one pointer, two texts */
+		nvtxMarkA(name);
+		nvtxMarkEx(&a);
+	}
+	assert_int_equal(steps, 150);
+	assert_int_equal(regex_runs, 3);
+}
+
+/* ---- the door ---- */
+
+static void test_inert(void **state)
+{
+	nvtxStringHandle_t string;
+	nvtxDomainHandle_t domain;
+	nvtxEventAttributes_t a;
+
+	(void)state;
+	alive = false;
+	nvtx_has_step_range = true;
+	domain = nvtxDomainCreateA("never seen");
+	string = nvtxDomainRegisterStringA(domain, "never seen");
+	assert_true(domain && string);
+	a = attributes(NVTX_MESSAGE_TYPE_REGISTERED, (nvtxMessageValue_t){ .registered = string });
+	assert_int_equal(nvtxDomainRangePushEx(domain, &a), NVTX_NO_PUSH_POP_TRACKING);
+	assert_int_equal(nvtxDomainRangePop(domain), NVTX_NO_PUSH_POP_TRACKING);
+	assert_int_equal(nvtxRangeStartA("step"), 0);
+	nvtxRangeEnd(7);
+	nvtxMarkA("step");
+	nvtxNameOsThreadA(1, "x");
+	assert_int_equal(event_count + (size_t)steps, 0);
+}
+
+/* A client of another version of NVTX: fewer functions, some not there. */
+static NvtxFunctionPointer small_slots[4];
+static NvtxFunctionPointer *small_table[4] = { NULL, NULL, &small_slots[2], &small_slots[3] };
+
+static int small_get_table(NvtxCallbackModule module, NvtxFunctionTable *table, unsigned int *size)
+{
+	if (module != NVTX_CB_MODULE_CORE)
+		return 0;
+	*table = small_table;
+	*size = 3;
+	return 1;
+}
+
+static const void *small_client(uint32_t id)
+{
+	static const NvtxExportTableCallbacks callbacks = { sizeof(callbacks), small_get_table };
+
+	return id == NVTX_ETID_CALLBACKS ? &callbacks : NULL;
+}
+
+static const void *old_client(uint32_t id)
+{
+	static const NvtxExportTableCallbacks callbacks = { 8, small_get_table };
+
+	return id == NVTX_ETID_CALLBACKS ? &callbacks : NULL;
+}
+
+static const void *no_client(uint32_t id)
+{
+	(void)id;
+	return NULL;
+}
+
+static void test_other_clients(void **state)
+{
+	(void)state;
+	assert_int_equal(InitializeInjectionNvtx2(small_client), 1);
+	assert_null(small_slots[1]);
+	assert_non_null(small_slots[2]); /* MarkA */
+	assert_null(small_slots[3]);     /* beyond the client's size */
+	((nvtxMarkA_impl_fntype)small_slots[2])("from the other client");
+	assert_event(0, GT_EV_MARK, 0, "from the other client");
+	assert_int_equal(InitializeInjectionNvtx2(old_client), 0);
+	assert_int_equal(InitializeInjectionNvtx2(no_client), 0);
+	assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
+	alive = false;
+	small_slots[2] = NULL;
+	assert_int_equal(InitializeInjectionNvtx2(small_client), 0);
+	assert_null(small_slots[2]);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_push_pop),      TEST(test_recording_changes),
+		TEST(test_pairs_always),  TEST(test_deep),
+		TEST(test_lost_push),     TEST(test_start_end),
+		TEST(test_attributes),    TEST(test_wide),
+		TEST(test_long),          TEST(test_domains),
+		TEST(test_registered),    TEST(test_thread_names),
+		TEST(test_threads),       TEST(test_steps),
+		TEST(test_step_cache),    TEST(test_inert),
+		TEST(test_other_clients),
+	};
+
+	/* NVTX's headers look here when no NVTX_INJECTION64_PATH names a library */
+	unsetenv("NVTX_INJECTION64_PATH");
+	InitializeInjectionNvtx2_fnptr = InitializeInjectionNvtx2;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
