@@ -4,7 +4,7 @@
  */
 #include <nvtx3/nvToolsExt.h>
 
-#include "inject.h"
+#include "inj_standin.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,151 +16,25 @@
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
 extern bool nvtx_has_step_range;
 
-/* ---- the stand-in ---- */
-
-#define EVENTS_MAX 4096
-
-static struct {
-	uint16_t type;
-	uint64_t range_id;
-	uint32_t domain_id;
-	uint32_t name_id;
-	char text[GT_INLINE_MAX + 1];
-} events[EVENTS_MAX];
-static size_t event_count;
-
-static char interned[64][4096]; /* id - 1 */
-static uint32_t interned_count;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Alignas(8) char reserved[sizeof(struct gt_ev_range) + GT_INLINE_MAX];
-static uint32_t reserved_bytes;
-
-static _Atomic bool alive = true, recording = true;
-static bool arena_full, intern_fails;
-static int starts, steps, regex_runs;
-
-bool inj_start(enum gt_door door)
-{
-	assert_int_equal(door, GT_DOOR_NVTX);
-	starts++;
-	return atomic_load(&alive);
-}
-
-bool inj_alive(void)
-{
-	return atomic_load(&alive);
-}
-
-bool inj_recording(void)
-{
-	return atomic_load(&recording);
-}
-
-/* Holds the lock until inj_commit(): one event at a time in this stand-in. */
-void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)
-{
-	if (arena_full)
-		return NULL;
-	pthread_mutex_lock(&lock);
-	assert_int_equal(size_bytes % 8, 0);
-	assert_true(size_bytes <= sizeof(reserved));
-	memset(reserved, 0xff, sizeof(reserved));
-	reserved_bytes = size_bytes;
-	assert_in_range(type, GT_EV_PUSH, GT_EV_THREAD_NAME);
-	return reserved;
-}
-
-void inj_commit(void)
-{
-	const struct gt_ev *ev = (const void *)reserved;
-
-	assert_true(event_count < EVENTS_MAX);
-	assert_int_equal(ev->size_bytes, reserved_bytes);
-	memset(&events[event_count], 0, sizeof(events[0]));
-	events[event_count].type = ev->type;
-	if (ev->type == GT_EV_POP || ev->type == GT_EV_RANGE_END) {
-		const struct gt_ev_end *end = (const void *)reserved;
-
-		assert_int_equal(end->reserved, 0);
-		events[event_count].range_id = end->range_id;
-		events[event_count].domain_id = end->domain_id;
-	} else if (ev->type == GT_EV_THREAD_NAME) {
-		const struct gt_ev_name *name = (const void *)reserved;
-
-		events[event_count].range_id = name->ref;
-		events[event_count].name_id = name->name_id;
-	} else {
-		const struct gt_ev_range *range = (const void *)reserved;
-		uint32_t len = range->len_bytes;
-
-		assert_int_equal(range->flags, 0);
-		assert_int_equal(reserved_bytes, sizeof(*range) + ((len + 7) & ~7U));
-		for (uint32_t i = len; i % 8; i++)
-			assert_int_equal(range->bytes[i], 0);
-		events[event_count].range_id = range->range_id;
-		events[event_count].domain_id = range->domain_id;
-		events[event_count].name_id = range->name_id;
-		memcpy(events[event_count].text, range->bytes, len);
-	}
-	event_count++;
-	pthread_mutex_unlock(&lock);
-}
-
-uint32_t inj_intern(const char *bytes, size_t len)
-{
-	uint32_t id;
-
-	if (intern_fails)
-		return 0;
-	pthread_mutex_lock(&lock);
-	assert_true(len < sizeof(interned[0]));
-	for (id = 0; id < interned_count; id++) {
-		if (strlen(interned[id]) == len && !memcmp(interned[id], bytes, len))
-			break;
-	}
-	if (id == interned_count) {
-		assert_true(id < ARRAY_SIZE(interned));
-		memcpy(interned[id], bytes, len);
-		interned_count++;
-	}
-	pthread_mutex_unlock(&lock);
-	return id + 1;
-}
-
-void inj_step(enum gt_step_source source, uint64_t key)
-{
-	assert_int_equal(source, GT_STEP_NVTX);
-	assert_int_equal(key, 0);
-	steps++;
-}
-
-bool inj_is_step_name(const char *bytes, size_t len)
-{
-	regex_runs++;
-	return len >= 4 && !memcmp(bytes, "step", 4);
-}
-
 /* ---- helpers ---- */
 
 static int reset(void **state)
 {
 	(void)state;
-	event_count = 0;
-	steps = regex_runs = 0;
-	alive = recording = true;
-	arena_full = intern_fails = nvtx_has_step_range = false;
+	standin_reset();
+	nvtx_has_step_range = false;
 	return 0;
 }
 
 static void assert_event(size_t at, enum gt_event_type type, uint64_t range_id, const char *text)
 {
-	assert_true(at < event_count);
-	assert_int_equal(events[at].type, type);
-	assert_int_equal(events[at].range_id, range_id);
+	assert_true(at < standin.event_count);
+	assert_int_equal(standin.events[at].type, type);
+	assert_int_equal(standin.events[at].range_id, range_id);
 	if (text)
-		assert_string_equal(events[at].name_id ? interned[events[at].name_id - 1]
-						       : events[at].text,
+		assert_string_equal(standin.events[at].name_id
+					    ? standin_name(standin.events[at].name_id)
+					    : standin.events[at].text,
 				    text);
 }
 
@@ -193,33 +67,33 @@ static void test_push_pop(void **state)
 	assert_int_equal(nvtxRangePop(), 1);
 	assert_int_equal(nvtxRangePop(), 0);
 	assert_int_equal(nvtxRangePop(), -1);
-	assert_int_equal(event_count, 5);
+	assert_int_equal(standin.event_count, 5);
 	assert_event(0, GT_EV_PUSH, 1, "outer");
 	assert_event(1, GT_EV_PUSH, 2, "inner");
 	assert_event(2, GT_EV_MARK, 0, "here");
 	assert_event(3, GT_EV_POP, 2, NULL);
 	assert_event(4, GT_EV_POP, 1, NULL);
-	assert_int_equal(events[0].domain_id, 0);
-	assert_int_equal(starts, 1);
+	assert_int_equal(standin.events[0].domain_id, 0);
+	assert_int_equal(standin.starts, 1);
 }
 
 static void test_recording_changes(void **state)
 {
 	(void)state;
-	recording = false;
+	standin.recording = false;
 	assert_int_equal(nvtxRangePushA("before"), 0);
 	nvtxMarkA("before");
-	recording = true;
+	standin.recording = true;
 	assert_int_equal(nvtxRangePushA("kept"), 1);
-	recording = false;
+	standin.recording = false;
 	assert_int_equal(nvtxRangePushA("between"), 2);
-	recording = true;
+	standin.recording = true;
 	assert_int_equal(nvtxRangePop(), 2);
-	recording = false;
+	standin.recording = false;
 	assert_int_equal(nvtxRangePop(), 1); /* its PUSH is recorded, so this is */
-	recording = true;
+	standin.recording = true;
 	assert_int_equal(nvtxRangePop(), 0); /* its PUSH is not */
-	assert_int_equal(event_count, 2);
+	assert_int_equal(standin.event_count, 2);
 	assert_event(0, GT_EV_PUSH, 2, "kept");
 	assert_event(1, GT_EV_POP, 2, NULL);
 }
@@ -236,32 +110,32 @@ static void test_pairs_always(void **state)
 	for (int i = 0; i < 3000; i++) {
 		int d = rand_r(&random) % 2;
 
-		atomic_store(&recording, rand_r(&random) % 4 > 0);
+		atomic_store(&standin.recording, rand_r(&random) % 4 > 0);
 		if (rand_r(&random) % 2 && model[d] < 60) {
 			nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII,
 							     (nvtxMessageValue_t){ .ascii = "x" });
 
-			arena_full = rand_r(&random) % 8 == 0;
+			standin.arena_full = rand_r(&random) % 8 == 0;
 			assert_int_equal(nvtxDomainRangePushEx(domains[d], &a), model[d]++);
-			arena_full = false;
+			standin.arena_full = false;
 		} else if (model[d]) {
 			assert_int_equal(nvtxDomainRangePop(domains[d]), --model[d]);
 		} else {
 			assert_int_equal(nvtxDomainRangePop(domains[d]), -1);
 		}
 	}
-	for (size_t i = 0; i < event_count; i++) {
-		int d = events[i].domain_id != 0;
+	for (size_t i = 0; i < standin.event_count; i++) {
+		int d = standin.events[i].domain_id != 0;
 
-		if (events[i].type == GT_EV_PUSH) {
-			open[d][depth[d]++] = events[i].range_id;
-			deepest = GT_MAX(deepest, events[i].range_id);
+		if (standin.events[i].type == GT_EV_PUSH) {
+			open[d][depth[d]++] = standin.events[i].range_id;
+			deepest = GT_MAX(deepest, standin.events[i].range_id);
 		} else {
 			assert_true(depth[d] > 0);
-			assert_int_equal(open[d][--depth[d]], events[i].range_id);
+			assert_int_equal(open[d][--depth[d]], standin.events[i].range_id);
 		}
 	}
-	assert_true(event_count > 1000 && deepest > 5);
+	assert_true(standin.event_count > 1000 && deepest > 5);
 	for (int d = 0; d < 2; d++) {
 		while (nvtxDomainRangePop(domains[d]) >= 0)
 			;
@@ -275,7 +149,7 @@ static void test_deep(void **state)
 		assert_int_equal(nvtxRangePushA("deep"), i);
 	for (int i = 599; i >= 0; i--)
 		assert_int_equal(nvtxRangePop(), i);
-	assert_int_equal(event_count, 2 * 512);
+	assert_int_equal(standin.event_count, 2 * 512);
 	assert_event(511, GT_EV_PUSH, 512, "deep");
 	assert_event(512, GT_EV_POP, 512, NULL);
 }
@@ -283,11 +157,11 @@ static void test_deep(void **state)
 static void test_lost_push(void **state)
 {
 	(void)state;
-	arena_full = true;
+	standin.arena_full = true;
 	assert_int_equal(nvtxRangePushA("lost"), 0);
-	arena_full = false;
+	standin.arena_full = false;
 	assert_int_equal(nvtxRangePop(), 0);
-	assert_int_equal(event_count, 0);
+	assert_int_equal(standin.event_count, 0);
 }
 
 static void *end_range(void *id)
@@ -303,19 +177,19 @@ static void test_start_end(void **state)
 	(void)state;
 	assert_true(first && second && first != second);
 	run_in_thread(end_range, &first);
-	recording = false;
+	standin.recording = false;
 	off = nvtxRangeStartA("off");
 	assert_true(off && off != first && off != second);
 	nvtxRangeEnd(second);
-	recording = true;
+	standin.recording = true;
 	nvtxRangeEnd(off);
 	nvtxRangeEnd(0);
-	assert_int_equal(event_count, 4);
-	assert_event(0, GT_EV_RANGE_START, events[2].range_id, "first");
-	assert_event(1, GT_EV_RANGE_START, events[3].range_id, "second");
-	assert_int_equal(events[2].type, GT_EV_RANGE_END);
-	assert_int_equal(events[3].type, GT_EV_RANGE_END);
-	assert_int_not_equal(events[0].range_id, events[1].range_id);
+	assert_int_equal(standin.event_count, 4);
+	assert_event(0, GT_EV_RANGE_START, standin.events[2].range_id, "first");
+	assert_event(1, GT_EV_RANGE_START, standin.events[3].range_id, "second");
+	assert_int_equal(standin.events[2].type, GT_EV_RANGE_END);
+	assert_int_equal(standin.events[3].type, GT_EV_RANGE_END);
+	assert_int_not_equal(standin.events[0].range_id, standin.events[1].range_id);
 }
 
 /* ---- names ---- */
@@ -336,9 +210,9 @@ static void test_attributes(void **state)
 	assert_event(0, GT_EV_MARK, 0, "ascii");
 	assert_event(1, GT_EV_MARK, 0, "wide");
 	assert_event(2, GT_EV_MARK, 0, "registered");
-	assert_int_equal(events[0].domain_id, 0);
-	assert_string_equal(interned[events[1].domain_id - 1], "app");
-	assert_int_not_equal(events[2].name_id, 0);
+	assert_int_equal(standin.events[0].domain_id, 0);
+	assert_string_equal(standin_name(standin.events[1].domain_id), "app");
+	assert_int_not_equal(standin.events[2].name_id, 0);
 
 	/* nothing usable is an empty name */
 	nvtxMarkEx(NULL);
@@ -351,7 +225,7 @@ static void test_attributes(void **state)
 	a = attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "beyond size" });
 	a.size = offsetof(nvtxEventAttributes_t, message);
 	nvtxMarkEx(&a);
-	assert_int_equal(event_count, 9);
+	assert_int_equal(standin.event_count, 9);
 	for (size_t i = 3; i < 9; i++)
 		assert_event(i, GT_EV_MARK, 0, "");
 }
@@ -370,8 +244,9 @@ static void test_wide(void **state)
 	assert_event(1, GT_EV_MARK, 0, "a\xef\xbf\xbd\xef\xbf\xbdz");
 	wmemset(longest, 0xe9, ARRAY_SIZE(longest) - 1);
 	nvtxMarkW(longest);
-	assert_int_not_equal(events[2].name_id, 0);
-	assert_int_equal(strlen(interned[events[2].name_id - 1]), 2 * (ARRAY_SIZE(longest) - 1));
+	assert_int_not_equal(standin.events[2].name_id, 0);
+	assert_int_equal(strlen(standin_name(standin.events[2].name_id)),
+			 2 * (ARRAY_SIZE(longest) - 1));
 }
 
 static void test_long(void **state)
@@ -381,16 +256,16 @@ static void test_long(void **state)
 	(void)state;
 	memset(name, 'n', GT_INLINE_MAX);
 	nvtxMarkA(name);
-	assert_int_equal(events[0].name_id, 0);
+	assert_int_equal(standin.events[0].name_id, 0);
 	assert_event(0, GT_EV_MARK, 0, name);
 	name[GT_INLINE_MAX] = '!';
 	nvtxMarkA(name);
-	assert_int_not_equal(events[1].name_id, 0);
+	assert_int_not_equal(standin.events[1].name_id, 0);
 	assert_event(1, GT_EV_MARK, 0, name);
-	intern_fails = true;
+	standin.intern_fails = true;
 	nvtxMarkA(name); /* better cut than lost */
 	name[GT_INLINE_MAX] = 0;
-	assert_int_equal(events[2].name_id, 0);
+	assert_int_equal(standin.events[2].name_id, 0);
 	assert_event(2, GT_EV_MARK, 0, name);
 }
 
@@ -415,21 +290,21 @@ static void test_domains(void **state)
 	assert_int_equal(nvtxRangePop(), 2);
 	assert_int_equal(nvtxRangePop(), 1);
 	assert_int_equal(nvtxRangePop(), 0);
-	assert_string_equal(interned[events[0].domain_id - 1], "domain a");
-	assert_string_equal(interned[events[1].domain_id - 1], "domain b");
-	assert_int_equal(events[5].domain_id, events[0].domain_id);
+	assert_string_equal(standin_name(standin.events[0].domain_id), "domain a");
+	assert_string_equal(standin_name(standin.events[1].domain_id), "domain b");
+	assert_int_equal(standin.events[5].domain_id, standin.events[0].domain_id);
 
 	/* without its name a domain's events would seem the default domain's */
-	event_count = 0;
-	intern_fails = true;
+	standin.event_count = 0;
+	standin.intern_fails = true;
 	a = nvtxDomainCreateA("nameless");
 	assert_int_equal(nvtxDomainRangePushEx(a, &x), 0);
-	intern_fails = false;
+	standin.intern_fails = false;
 	assert_int_equal(nvtxDomainRangePop(a), 0);
-	assert_int_equal(event_count, 0);
+	assert_int_equal(standin.event_count, 0);
 	assert_int_equal(nvtxDomainRangePushEx(a, &x), 0);
 	assert_int_equal(nvtxDomainRangePop(a), 0);
-	assert_int_equal(event_count, 2);
+	assert_int_equal(standin.event_count, 2);
 }
 
 static void test_registered(void **state)
@@ -438,19 +313,19 @@ static void test_registered(void **state)
 	nvtxStringHandle_t a, b;
 
 	(void)state;
-	recording = false; /* handles made between windows are good in the next one */
+	standin.recording = false; /* handles made between windows are good in the next one */
 	a = nvtxDomainRegisterStringA(domain, "string a");
 	b = nvtxDomainRegisterStringW(domain, L"string b");
 	assert_true(a && b && a != b);
 	assert_ptr_equal(nvtxDomainRegisterStringW(domain, L"string a"), a);
 	assert_non_null(nvtxDomainRegisterStringA(domain, NULL));
-	assert_int_equal(event_count, 0);
+	assert_int_equal(standin.event_count, 0);
 }
 
 static void test_thread_names(void **state)
 {
 	(void)state;
-	recording = false; /* threads are named when they start */
+	standin.recording = false; /* threads are named when they start */
 	nvtxNameOsThreadA(4711, "loader");
 	nvtxNameOsThreadW(4712, L"writer");
 	assert_event(0, GT_EV_THREAD_NAME, 4711, "loader");
@@ -483,10 +358,10 @@ static void test_threads(void **state)
 		pthread_join(threads[i], NULL);
 	for (size_t i = 1; i < ARRAY_SIZE(threads); i++)
 		assert_memory_equal(handles[i], handles[0], sizeof(handles[0]));
-	assert_int_equal(event_count, 4 * 200 * 2);
+	assert_int_equal(standin.event_count, 4 * 200 * 2);
 }
 
-/* ---- steps ---- */
+/* ---- standin.steps ---- */
 
 static void test_steps(void **state)
 {
@@ -494,35 +369,35 @@ static void test_steps(void **state)
 
 	(void)state;
 	nvtx_has_step_range = true;
-	recording = false;
+	standin.recording = false;
 	nvtxMarkA("step"); /* each mark ends a step */
-	assert_int_equal(steps, 1);
+	assert_int_equal(standin.steps, 1);
 	nvtxMarkA("no step");
 	nvtxRangePushA("step 2");
-	assert_int_equal(steps, 1);
+	assert_int_equal(standin.steps, 1);
 	nvtxRangePushA("step, a part of it");
 	nvtxRangePop();
-	assert_int_equal(steps, 1);
+	assert_int_equal(standin.steps, 1);
 	nvtxRangePop(); /* the end of a range ends a step */
-	assert_int_equal(steps, 2);
+	assert_int_equal(standin.steps, 2);
 	id = nvtxRangeStartA("step");
-	assert_int_equal(steps, 2);
+	assert_int_equal(standin.steps, 2);
 	nvtxRangeEnd(id);
-	assert_int_equal(steps, 3);
-	assert_int_equal(event_count, 0);
+	assert_int_equal(standin.steps, 3);
+	assert_int_equal(standin.event_count, 0);
 
-	recording = true;
+	standin.recording = true;
 	id = nvtxRangeStartA("step");
 	nvtxRangeEnd(id);
-	assert_int_equal(steps, 4);
-	assert_event(0, GT_EV_RANGE_START, events[1].range_id, "step");
-	assert_event(1, GT_EV_RANGE_END, events[0].range_id, NULL);
+	assert_int_equal(standin.steps, 4);
+	assert_event(0, GT_EV_RANGE_START, standin.events[1].range_id, "step");
+	assert_event(1, GT_EV_RANGE_END, standin.events[0].range_id, NULL);
 
 	nvtx_has_step_range = false;
-	regex_runs = 0;
+	standin.regex_runs = 0;
 	nvtxMarkA("step");
-	assert_int_equal(steps, 4);
-	assert_int_equal(regex_runs, 0);
+	assert_int_equal(standin.steps, 4);
+	assert_int_equal(standin.regex_runs, 0);
 }
 
 static void test_step_cache(void **state)
@@ -540,8 +415,8 @@ static void test_step_cache(void **state)
 		nvtxMarkA(name);
 		nvtxMarkEx(&a);
 	}
-	assert_int_equal(steps, 150);
-	assert_int_equal(regex_runs, 3);
+	assert_int_equal(standin.steps, 150);
+	assert_int_equal(standin.regex_runs, 3);
 }
 
 /* ---- the door ---- */
@@ -553,7 +428,7 @@ static void test_inert(void **state)
 	nvtxEventAttributes_t a;
 
 	(void)state;
-	alive = false;
+	standin.alive = false;
 	nvtx_has_step_range = true;
 	domain = nvtxDomainCreateA("never seen");
 	string = nvtxDomainRegisterStringA(domain, "never seen");
@@ -565,7 +440,7 @@ static void test_inert(void **state)
 	nvtxRangeEnd(7);
 	nvtxMarkA("step");
 	nvtxNameOsThreadA(1, "x");
-	assert_int_equal(event_count + (size_t)steps, 0);
+	assert_int_equal(standin.event_count + (size_t)standin.steps, 0);
 }
 
 /* A client of another version of NVTX: fewer functions, some not there. */
@@ -613,7 +488,7 @@ static void test_other_clients(void **state)
 	assert_int_equal(InitializeInjectionNvtx2(old_client), 0);
 	assert_int_equal(InitializeInjectionNvtx2(no_client), 0);
 	assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
-	alive = false;
+	standin.alive = false;
 	small_slots[2] = NULL;
 	assert_int_equal(InitializeInjectionNvtx2(small_client), 0);
 	assert_null(small_slots[2]);
