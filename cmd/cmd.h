@@ -1,0 +1,16 @@
+/*
+ * cmd.h - the commands. A new one is a function here, its file cmd/NAME.c, a row in the table of
+ * main.c, and man/gtrace-NAME.1.
+ */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include "base.h"
+
+#define STATUS_FAILURE 1
+#define STATUS_USAGE   2
+
+/* argv[0] is the command's name. The exit status. */
+int cmd_run(int argc, char **argv);
+
+#endif

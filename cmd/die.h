@@ -1,0 +1,29 @@
+/*
+ * die.h - lines for the user, on stderr, each in one write. Bytes that would steer a terminal are
+ * replaced: names of programs, of files and of peers go in as they are.
+ */
+#ifndef CMD_DIE_H
+#define CMD_DIE_H
+
+#include "base.h"
+
+/* "gtrace: …" */
+void say(const char *fmt, ...) GT_PRINTF(1, 2);
+
+/* "gtrace: warning: …" */
+void warn(const char *fmt, ...) GT_PRINTF(1, 2);
+
+/* "gtrace: …", and the end of the program. */
+void die(int status, const char *fmt, ...) GT_PRINTF(2, 3) __attribute__((noreturn));
+
+/*
+ * A line that the next one, or the next line of the functions above, takes the place of. Only on a
+ * terminal, and only while this process is in its foreground.
+ */
+void say_progress(const char *fmt, ...) GT_PRINTF(1, 2);
+void end_progress(void);
+
+/* Flush stdout: when that fails (full disk, closed pipe), 0 becomes status 1 and a line. */
+int check_stdout(int status);
+
+#endif

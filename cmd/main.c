@@ -1,0 +1,95 @@
+#include "base.h"
+#include "cmd.h"
+#include "die.h"
+#include "options.h"
+#include "wire.h"
+
+#include <fcntl.h>
+#include <isa-l.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <uv.h>
+#include <zlib.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *about;
+} commands[] = {
+	{ "run", cmd_run, "run a program and trace its steps on the GPU" },
+};
+
+static bool want_version;
+
+static const struct opt opts[] = {
+	OPT_FLAG('V', "version", &want_version, "version of gtrace and its parts"),
+};
+
+static const struct opt_command self = {
+	.name = "",
+	.synopsis = "COMMAND [options]",
+	.about = "Trace and analyse programs that use NVIDIA GPUs",
+	.opts = opts,
+	.count = ARRAY_SIZE(opts),
+	.stop_at_operand = true,
+};
+
+static void print_version(void)
+{
+	printf("gtrace %s\n", GT_VERSION);
+	printf("protocol %d, libuv %s, zlib %s, ISA-L %d.%d.%d\n", GT_WIRE_VERSION,
+	       uv_version_string(), zlibVersion(), ISAL_MAJOR_VERSION, ISAL_MINOR_VERSION,
+	       ISAL_PATCH_VERSION);
+}
+
+static void print_help(void)
+{
+	size_t i;
+
+	opt_print_help(&self, stdout);
+	printf("\ncommands:\n");
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %-10s%s\n", commands[i].name, commands[i].about);
+	printf("\n'gtrace COMMAND -h' explains a command, 'man gtrace' the whole.\n");
+}
+
+/*
+ * Were a standard stream closed, the next descriptor would take its place and get what is meant
+ * for it. The target finds it closed as it was.
+ */
+static void occupy_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	struct gt_err err;
+	int operand, rc;
+	size_t i;
+
+	occupy_standard_streams();
+	rc = opt_parse(&self, argc, argv, &operand, &err);
+	if (rc < 0)
+		die(STATUS_USAGE, "%s; see 'gtrace -h'", err.msg);
+	if (rc > 0) {
+		print_help();
+		return check_stdout(0);
+	}
+	if (want_version) {
+		print_version();
+		return check_stdout(0);
+	}
+	if (operand == argc)
+		die(STATUS_USAGE, "which command? see 'gtrace -h'");
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[operand], commands[i].name))
+			return check_stdout(commands[i].run(argc - operand, argv + operand));
+	die(STATUS_USAGE, "'%s' is not a command; see 'gtrace -h'", argv[operand]);
+}

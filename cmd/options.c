@@ -1,0 +1,277 @@
+#include "base.h"
+#include "options.h"
+
+#define HELP_COLUMN 30
+
+static const struct opt *find_long(const struct opt_command *command, const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < command->count; i++)
+		if (strlen(command->opts[i].name) == len &&
+		    !strncmp(command->opts[i].name, name, len))
+			return &command->opts[i];
+	return NULL;
+}
+
+static const struct opt *find_letter(const struct opt_command *command, char letter)
+{
+	size_t i;
+
+	for (i = 0; i < command->count; i++)
+		if (command->opts[i].letter == letter)
+			return &command->opts[i];
+	return NULL;
+}
+
+static bool takes_value(const struct opt *opt)
+{
+	return opt->type != OPT_IS_FLAG && opt->type != OPT_IS_COUNT;
+}
+
+/* Digits only: no sign, no space. False also when the number is beyond 64 bits. */
+static bool parse_digits(const char **text, uint64_t *ret)
+{
+	const char *c = *text;
+	uint64_t value = 0;
+
+	for (; *c >= '0' && *c <= '9'; c++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value))
+			return false;
+	if (c == *text)
+		return false;
+	*text = c;
+	*ret = value;
+	return true;
+}
+
+int opt_parse_size(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	uint64_t value;
+
+	if (!parse_digits(&text, &value))
+		return -EINVAL;
+	if (*text) {
+		unit = strchr(units, *text & ~0x20); /* k, m and g, too */
+		if (!unit || !*unit ||
+		    __builtin_mul_overflow(value, UINT64_C(1) << (10 * (unit - units + 1)), &value))
+			return -EINVAL;
+		text++;
+		/* "64MiB" and "64MB" are what people write; both mean 1024. */
+		if (!strcmp(text, "iB") || !strcmp(text, "B"))
+			text += strlen(text);
+	}
+	if (*text)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
+/* bytes as the user may write it back */
+static void format_size(uint64_t bytes, char *buf, size_t len)
+{
+	static const char *const units[] = { "", "K", "M", "G" };
+	size_t unit = 0;
+
+	while (unit + 1 < ARRAY_SIZE(units) && bytes && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, len, "%llu%s", (unsigned long long)bytes, units[unit]);
+}
+
+static int set_number(const struct opt *opt, const char *text, struct gt_err *err)
+{
+	char min[32], max[32];
+	uint64_t value;
+	bool ok;
+
+	if (opt->type == OPT_IS_SIZE) {
+		format_size(opt->min, min, sizeof(min));
+		format_size(opt->max, max, sizeof(max));
+		ok = !opt_parse_size(text, &value);
+	} else {
+		const char *end = text;
+
+		snprintf(min, sizeof(min), "%llu", (unsigned long long)opt->min);
+		snprintf(max, sizeof(max), "%llu", (unsigned long long)opt->max);
+		ok = parse_digits(&end, &value) && !*end;
+	}
+	if (!ok || value < opt->min || value > opt->max)
+		return gt_err_set(err, -EINVAL, "--%s takes a %s from %s to %s, not '%s'",
+				  opt->name, opt->type == OPT_IS_SIZE ? "size" : "number", min, max,
+				  text);
+	*opt->value = value;
+	return 0;
+}
+
+static void list_choices(const struct opt *opt, char *buf, size_t len)
+{
+	size_t i, used = 0;
+	int n;
+
+	for (i = 0; opt->choices[i] && used < len; i++) {
+		n = snprintf(buf + used, len - used, "%s%s",
+			     !i                    ? ""
+			     : opt->choices[i + 1] ? ", "
+						   : " or ",
+			     opt->choices[i]);
+		used += n < 0 ? 0 : (size_t)n;
+	}
+}
+
+static int set_choice(const struct opt *opt, const char *text, struct gt_err *err)
+{
+	char choices[128];
+	int i;
+
+	for (i = 0; opt->choices[i]; i++)
+		if (!strcmp(text, opt->choices[i])) {
+			*opt->number = i;
+			return 0;
+		}
+	list_choices(opt, choices, sizeof(choices));
+	return gt_err_set(err, -EINVAL, "--%s takes %s, not '%s'", opt->name, choices, text);
+}
+
+static int set(const struct opt *opt, const char *text, bool on, struct gt_err *err)
+{
+	switch (opt->type) {
+	case OPT_IS_FLAG:
+		*opt->flag = on;
+		return 0;
+	case OPT_IS_COUNT:
+		++*opt->number;
+		return 0;
+	case OPT_IS_STRING:
+		*opt->string = text;
+		return 0;
+	case OPT_IS_UINT:
+	case OPT_IS_SIZE:
+		return set_number(opt, text, err);
+	case OPT_IS_CHOICE:
+		return set_choice(opt, text, err);
+	}
+	return -EINVAL;
+}
+
+/* "--name", "--name=value", "--name value", "--no-name". *index moves over a separate value. */
+static int parse_long(const struct opt_command *command, int argc, char **argv, int *index,
+		      struct gt_err *err)
+{
+	const char *name = argv[*index] + 2, *value = strchr(name, '=');
+	size_t len = value ? (size_t)(value - name) : strlen(name);
+	const struct opt *opt = find_long(command, name, len);
+	bool on = true;
+
+	if (!opt && len > 3 && !strncmp(name, "no-", 3)) {
+		opt = find_long(command, name + 3, len - 3);
+		on = false;
+		if (opt && opt->type != OPT_IS_FLAG)
+			opt = NULL;
+	}
+	if (!opt)
+		return gt_err_set(err, -EINVAL, "unknown option '--%.*s'", (int)GT_MIN(len, 200u),
+				  name);
+	if (!takes_value(opt)) {
+		if (value)
+			return gt_err_set(err, -EINVAL, "--%s takes no value", opt->name);
+		return set(opt, NULL, on, err);
+	}
+	if (value)
+		value++;
+	else if (*index + 1 < argc)
+		value = argv[++*index];
+	else
+		return gt_err_set(err, -EINVAL, "--%s needs a value", opt->name);
+	return set(opt, value, true, err);
+}
+
+/* "-x", "-xvalue", "-x value", "-xyz". */
+static int parse_letters(const struct opt_command *command, int argc, char **argv, int *index,
+			 struct gt_err *err)
+{
+	const char *letter = argv[*index] + 1;
+	const struct opt *opt;
+	int rc;
+
+	for (; *letter; letter++) {
+		if (*letter == 'h')
+			return 1;
+		opt = find_letter(command, *letter);
+		if (!opt)
+			return gt_err_set(err, -EINVAL, "unknown option '-%c'", *letter);
+		if (takes_value(opt)) {
+			if (letter[1])
+				return set(opt, letter + 1, true, err);
+			if (*index + 1 == argc)
+				return gt_err_set(err, -EINVAL, "-%c (--%s) needs a value", *letter,
+						  opt->name);
+			return set(opt, argv[++*index], true, err);
+		}
+		rc = set(opt, NULL, true, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret_operand,
+	      struct gt_err *err)
+{
+	int index, kept = 1, rc, i;
+
+	/* argv[1..kept) are the operands met so far. */
+	for (index = 1; index < argc; index++) {
+		if (argv[index][0] != '-' || !argv[index][1]) {
+			if (command->stop_at_operand)
+				break;
+			argv[kept++] = argv[index];
+			continue;
+		}
+		if (!strcmp(argv[index], "--")) {
+			index++;
+			break;
+		}
+		if (!strcmp(argv[index], "--help"))
+			return 1;
+		rc = argv[index][1] == '-' ? parse_long(command, argc, argv, &index, err)
+					   : parse_letters(command, argc, argv, &index, err);
+		if (rc)
+			return rc;
+	}
+	*ret_operand = index;
+	for (i = kept; i-- > 1;)
+		argv[--*ret_operand] = argv[i];
+	return 0;
+}
+
+static void print_option(const struct opt *opt, FILE *file)
+{
+	const char *line = opt->help, *end = strchrnul(line, '\n');
+	char left[64];
+
+	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", opt->letter ? '-' : ' ',
+		 opt->letter ? opt->letter : ' ', opt->letter ? ',' : ' ', opt->name,
+		 opt->arg ? " " : "", opt->arg ? opt->arg : "");
+	fprintf(file, "%-*s%.*s\n", HELP_COLUMN, left, (int)(end - line), line);
+	while (*end) {
+		line = end + 1;
+		end = strchrnul(line, '\n');
+		fprintf(file, "%*s%.*s\n", HELP_COLUMN, "", (int)(end - line), line);
+	}
+}
+
+void opt_print_help(const struct opt_command *command, FILE *file)
+{
+	size_t i;
+
+	fprintf(file, "usage: gtrace %s%s%s\n%s.\n\n", command->name, *command->name ? " " : "",
+		command->synopsis, command->about);
+	for (i = 0; i < command->count; i++)
+		print_option(&command->opts[i], file);
+	fprintf(file, "  -h, %-*sthis text\n", HELP_COLUMN - 6, "--help");
+}

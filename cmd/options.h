@@ -1,0 +1,86 @@
+/*
+ * options.h - command lines: one table of options per command gives parsing, checks and --help.
+ */
+#ifndef CMD_OPTIONS_H
+#define CMD_OPTIONS_H
+
+#include "base.h"
+#include "err.h"
+
+enum opt_type { OPT_IS_FLAG, OPT_IS_COUNT, OPT_IS_STRING, OPT_IS_UINT, OPT_IS_SIZE, OPT_IS_CHOICE };
+
+struct opt { /* made by the macros below */
+	enum opt_type type;
+	char letter;      /* "-x", 0: none */
+	const char *name; /* "--name" */
+	const char *arg;  /* placeholder of its value in the help */
+	const char *help; /* lines of at most 50 columns */
+	bool *flag;
+	int *number;
+	const char **string;
+	uint64_t *value;
+	uint64_t min, max;
+	const char *const *choices; /* NULL-terminated */
+};
+
+/* --name sets *to, --no-name clears it. */
+#define OPT_FLAG(c, text, to, what)                                                              \
+	{                                                                                        \
+		.type = OPT_IS_FLAG, .letter = (c), .name = (text), .flag = (to), .help = (what) \
+	}
+/* Each one adds 1 to the int at to. */
+#define OPT_COUNT(c, text, to, what)                                                 \
+	{                                                                            \
+		.type = OPT_IS_COUNT, .letter = (c), .name = (text), .number = (to), \
+		.help = (what)                                                       \
+	}
+/* A word; *to points into argv. */
+#define OPT_STRING(c, text, to, word, what)                                           \
+	{                                                                             \
+		.type = OPT_IS_STRING, .letter = (c), .name = (text), .string = (to), \
+		.arg = (word), .help = (what)                                         \
+	}
+/* A number from low to high, into the uint64_t at to. */
+#define OPT_UINT(c, text, to, word, low, high, what)                                              \
+	{                                                                                         \
+		.type = OPT_IS_UINT, .letter = (c), .name = (text), .value = (to), .arg = (word), \
+		.min = (low), .max = (high), .help = (what)                                       \
+	}
+/* The same in bytes; K, M and G are 1024-based. */
+#define OPT_SIZE(c, text, to, word, low, high, what)                                              \
+	{                                                                                         \
+		.type = OPT_IS_SIZE, .letter = (c), .name = (text), .value = (to), .arg = (word), \
+		.min = (low), .max = (high), .help = (what)                                       \
+	}
+/* One of the words of a NULL-terminated list; its index goes into the int at to. */
+#define OPT_CHOICE(c, text, to, word, list, what)                                     \
+	{                                                                             \
+		.type = OPT_IS_CHOICE, .letter = (c), .name = (text), .number = (to), \
+		.arg = (word), .choices = (list), .help = (what)                      \
+	}
+
+struct opt_command {
+	const char *name;     /* "run"; "" for gtrace itself */
+	const char *synopsis; /* what follows the name: "[options] -- command [args]" */
+	const char *about;    /* one line */
+	const struct opt *opts;
+	size_t count;
+	bool stop_at_operand; /* what follows the first operand belongs to it */
+};
+
+/*
+ * Parse argv[1..argc). Operands are moved to its end, the index of the first is *ret_operand ("--"
+ * is left out). 0; 1 when -h or --help was met; -EINVAL with a message that names the option and
+ * what it takes. Names are not abbreviated: a script that works today must not become ambiguous
+ * with the next version.
+ */
+int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret_operand,
+	      struct gt_err *err);
+
+/* The text of -h and --help. */
+void opt_print_help(const struct opt_command *command, FILE *file);
+
+/* text as a number of bytes, with K, M or G; 0 or -EINVAL. */
+int opt_parse_size(const char *text, uint64_t *ret);
+
+#endif

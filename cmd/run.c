@@ -1,0 +1,394 @@
+#include "base.h"
+#include "cmd.h"
+#include "collector.h"
+#include "command_name.h"
+#include "die.h"
+#include "env.h"
+#include "launch.h"
+#include "preflight.h"
+#include "run_options.h"
+#include "run_report.h"
+#include "session.h"
+#include "signals.h"
+#include "sockdir.h"
+#include "target.h"
+#include "witness.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DESCENDANTS_MS 2000 /* how long processes may outlive the command */
+#define PROGRESS_MS    500
+
+struct run {
+	struct run_options options;
+	struct run_report report;
+	struct gt_session *session;
+	struct gt_preflight preflight;
+	struct gt_sockdir sockdir;
+	struct gt_signals signals;
+	struct gt_witness witness;
+	uv_loop_t loop;
+	struct gt_target target;
+	struct gt_collector collector;
+	uv_timer_t linger_timer;
+	uv_timer_t progress_timer;
+	char *command; /* as one line */
+	char host[HOST_NAME_MAX + 1];
+	const char *environment[16]; /* what falsifies timings */
+	bool ended;
+	int status;   /* of the target, as by waitpid() */
+	bool stopped; /* by --then stop */
+};
+
+/* ---- before the start ---- */
+
+static void open_session(struct run *run)
+{
+	struct gt_session_config config = {
+		.dir = run->options.output_dir,
+		.cycles = run->options.schedule.repeat != 1,
+		.force = run->options.force,
+	};
+	char name[GT_SESSION_NAME_MAX + 1];
+	struct gt_err err;
+
+	gt_command_name(run->options.command, name, sizeof(name));
+	config.name = run->options.name ? run->options.name : name;
+	gt_rank_from_env(getenv, &config.rank);
+	if (gt_session_open(&run->session, &config, &err) < 0)
+		die(STATUS_OWN_FAILURE, "run: %s; choose another directory with --output-dir",
+		    err.msg);
+}
+
+/* Become the command, untraced. */
+static void __attribute__((noreturn)) run_untraced(struct run *run, const struct gt_err *err)
+{
+	int code;
+
+	warn("not tracing: %s", err->msg);
+	gt_session_free(run->session);
+	execvp(run->options.command[0], run->options.command);
+	code = errno;
+	die(code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
+	    "run: cannot execute '%s': %s", run->options.command[0], strerrordesc_np(code));
+}
+
+/* What tracing needs; without it the command runs untraced. */
+static void prepare(struct run *run)
+{
+	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	struct gt_err err;
+
+	if (gt_preflight_find(&run->preflight, getenv(GT_ENV_INJECTION), &err) < 0 ||
+	    gt_preflight_conflict(run->options.command, getenv, run->preflight.injection, &err) <
+		    0 ||
+	    gt_preflight_ancestors(&err) < 0 ||
+	    gt_preflight_load(run->preflight.injection, &err) < 0 ||
+	    gt_sockdir_open(&run->sockdir, bases, ARRAY_SIZE(bases), &err) < 0)
+		run_untraced(run, &err);
+}
+
+/* The command line on one line, as far as memory goes. */
+static char *join(char *const *argv)
+{
+	size_t len = 1, used = 0;
+	char *const *arg;
+	char *line;
+
+	for (arg = argv; *arg; arg++)
+		len += strlen(*arg) + 1;
+	line = calloc(1, len);
+	for (arg = argv; line && *arg; arg++)
+		used += (size_t)snprintf(line + used, len - used, "%s%s", arg == argv ? "" : " ",
+					 *arg);
+	return line;
+}
+
+/* Note the settings of the environment that make a program's times other than they usually are. */
+static void note_environment(struct run *run)
+{
+	static const char *const names[] = {
+		"CUDA_LAUNCH_BLOCKING",    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+		"NCCL_BLOCKING_WAIT",      "TORCH_NCCL_BLOCKING_WAIT",
+		"TORCH_DISTRIBUTED_DEBUG", "CUDA_DEBUGGER_SOFTWARE_PREEMPTION",
+		"PYTHONTRACEMALLOC",       "PYTHONDEVMODE",
+	};
+	size_t i, len, count = 0;
+	char **entry;
+
+	_Static_assert(ARRAY_SIZE(names) < ARRAY_SIZE(run->environment), "one for each, and NULL");
+	for (entry = environ; *entry; entry++)
+		for (i = 0; i < ARRAY_SIZE(names); i++) {
+			len = strlen(names[i]);
+			if (strncmp(*entry, names[i], len) || (*entry)[len] != '=')
+				continue;
+			if ((*entry)[len + 1] && strcmp(*entry + len + 1, "0") &&
+			    count + 1 < ARRAY_SIZE(run->environment))
+				run->environment[count++] = *entry;
+		}
+}
+
+static char **target_environment(struct run *run)
+{
+	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
+	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], *path = NULL;
+	struct gt_envvar vars[12];
+	size_t count = 0;
+	char **environment;
+
+	gt_schedule_format(&run->options.schedule, schedule, sizeof(schedule));
+	snprintf(max_buffer, sizeof(max_buffer), "%llu",
+		 (unsigned long long)run->options.max_buffer_bytes);
+	vars[count++] = (struct gt_envvar){ "CUDA_INJECTION64_PATH", run->preflight.injection };
+	/* Images preset it to libcupti, whose NVTX would take CUPTI's only subscription. */
+	if (nvtx && *nvtx && !strstr(nvtx, "libcupti") && !strstr(nvtx, "libgtrace-inject"))
+		warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'", nvtx);
+	else
+		vars[count++] =
+			(struct gt_envvar){ "NVTX_INJECTION64_PATH", run->preflight.injection };
+	if (*run->preflight.python_dir) {
+		if (asprintf(&path, "%s%s%s", run->preflight.python_dir,
+			     python_path && *python_path ? ":" : "",
+			     python_path ? python_path : "") < 0)
+			return NULL;
+		vars[count++] = (struct gt_envvar){ "PYTHONPATH", path };
+		vars[count++] = (struct gt_envvar){ GT_ENV_PYTHON_DIR, run->preflight.python_dir };
+	}
+	vars[count++] = (struct gt_envvar){ GT_ENV_SOCKET, run->sockdir.path };
+	vars[count++] = (struct gt_envvar){ GT_ENV_INJECTION, run->preflight.injection };
+	vars[count++] = (struct gt_envvar){ GT_ENV_SCHEDULE, schedule };
+	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_SOURCE,
+					    run_step_sources[run->options.step_source] };
+	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
+	vars[count++] =
+		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
+	if (run->options.step_range)
+		vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
+	environment = gt_environment_new(environ, vars, count);
+	free(path);
+	return environment;
+}
+
+/* ---- while it runs ---- */
+
+static void on_phase(void *ctx, const struct gt_client_info *client,
+		     const struct gt_msg_phase *phase)
+{
+	run_report_phase(&((struct run *)ctx)->report, client, phase);
+}
+
+static void on_drained(void *ctx, const struct gt_client_info *client)
+{
+	struct run *run = ctx;
+
+	run_report_drained(&run->report, client);
+	if (run->options.then != RUN_THEN_STOP || run->stopped || run->ended ||
+	    !gt_collector_is_complete(&run->collector))
+		return;
+	run->stopped = true;
+	kill(run->target.pid, SIGTERM);
+}
+
+static void on_closed(void *ctx, const struct gt_client_info *client,
+		      const struct gt_recorder_closed *closed)
+{
+	run_report_closed(&((struct run *)ctx)->report, client, closed);
+}
+
+static void on_log(void *ctx, const struct gt_client_info *client, enum gt_log_level level,
+		   const char *text, size_t len)
+{
+	run_report_log(&((struct run *)ctx)->report, client, level, text, len);
+}
+
+static void on_failed(void *ctx, const struct gt_client_info *client, const struct gt_err *err)
+{
+	(void)ctx;
+	(void)client;
+	warn("%s", err->msg);
+}
+
+static void on_gone(void *ctx, const struct gt_client_info *client)
+{
+	run_report_gone(&((struct run *)ctx)->report, client);
+}
+
+/* Called from worker threads. */
+static int path_for(void *ctx, const struct gt_client_info *client, uint64_t cycle, char *buf,
+		    size_t len, bool *overwrite, struct gt_err *err)
+{
+	struct run *run = ctx;
+
+	*overwrite = run->options.force;
+	return gt_session_path(run->session, client->id, client->hello.rank, client->hello.pid,
+			       cycle, buf, len, err);
+}
+
+static void on_idle(void *ctx)
+{
+	struct run *run = ctx;
+
+	if (run->ended)
+		uv_stop(&run->loop);
+}
+
+static void on_linger_over(uv_timer_t *timer)
+{
+	gt_collector_stop(&container_of(timer, struct run, linger_timer)->collector);
+}
+
+static void on_ended(struct gt_target *target, int status)
+{
+	struct run *run = container_of(target, struct run, target);
+
+	run->ended = true;
+	run->status = status;
+	gt_collector_accept(&run->collector);
+	if (!run->collector.client_count)
+		uv_stop(&run->loop);
+	else
+		uv_timer_start(&run->linger_timer, on_linger_over, DESCENDANTS_MS, 0);
+}
+
+static void on_interrupted(struct gt_target *target, int sig)
+{
+	(void)sig;
+	gt_collector_stop(&container_of(target, struct run, target)->collector);
+}
+
+static void on_progress(uv_timer_t *timer)
+{
+	struct run *run = container_of(timer, struct run, progress_timer);
+
+	run_report_progress(&run->report, gt_collector_leader(&run->collector));
+}
+
+static const struct gt_client_ops client_ops = {
+	.phase = on_phase,
+	.drained = on_drained,
+	.closed = on_closed,
+	.log = on_log,
+	.failed = on_failed,
+	.gone = on_gone,
+	.path_for = path_for,
+};
+
+static int start_loop(struct run *run, struct gt_err *err)
+{
+	int rc = uv_loop_init(&run->loop);
+
+	if (rc < 0)
+		return gt_err_sys(err, rc, "cannot make a loop");
+	run->collector = (struct gt_collector){
+		.listen_fd = run->sockdir.listen_fd,
+		.ops = &client_ops,
+		.ctx = run,
+		.recorder = { .schedule = run->options.schedule,
+			      .command = run->command,
+			      .host = run->host,
+			      .environment = run->environment },
+		.idle = on_idle,
+	};
+	rc = gt_collector_start(&run->collector, &run->loop, err);
+	if (rc < 0)
+		return rc;
+	uv_timer_init(&run->loop, &run->linger_timer);
+	uv_timer_init(&run->loop, &run->progress_timer);
+	uv_timer_start(&run->progress_timer, on_progress, PROGRESS_MS, PROGRESS_MS);
+	return 0;
+}
+
+static void launch(struct run *run)
+{
+	char **environment = target_environment(run);
+	struct gt_launch launch_;
+	struct gt_err err;
+	int rc;
+
+	if (!environment)
+		die(STATUS_OWN_FAILURE, "run: out of memory");
+	rc = gt_launch(&launch_, run->options.command, environment, &run->signals, &err);
+	gt_environment_free(environment);
+	if (!rc) {
+		run->target.pid = launch_.pid;
+		return;
+	}
+	gt_sockdir_close(&run->sockdir);
+	gt_session_free(run->session);
+	gt_witness_stop(&run->witness);
+	die(!launch_.exec_failed ? STATUS_OWN_FAILURE
+	    : rc == -ENOENT      ? STATUS_NOT_FOUND
+				 : STATUS_NOT_EXECUTABLE,
+	    "run: %s", err.msg);
+}
+
+static void follow(struct run *run)
+{
+	struct gt_err err;
+
+	run->target.signals = &run->signals;
+	run->target.witness = &run->witness;
+	run->target.ended = on_ended;
+	run->target.interrupted = on_interrupted;
+	if (start_loop(run, &err) < 0 || gt_target_start(&run->target, &run->loop, &err) < 0) {
+		/* The command runs already: it is waited for all the same. */
+		warn("not tracing: %s", err.msg);
+		while (waitpid(run->target.pid, &run->status, 0) < 0 && errno == EINTR)
+			;
+		return;
+	}
+	uv_run(&run->loop, UV_RUN_DEFAULT);
+	gt_collector_close(&run->collector);
+	gt_target_close(&run->target);
+	uv_close((uv_handle_t *)&run->linger_timer, NULL);
+	uv_close((uv_handle_t *)&run->progress_timer, NULL);
+	uv_run(&run->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&run->loop);
+}
+
+/* End as the target did. */
+static int end(const struct run *run)
+{
+	int sig;
+
+	if (WIFEXITED(run->status))
+		return WEXITSTATUS(run->status);
+	sig = WTERMSIG(run->status);
+	if (run->stopped && sig == SIGTERM)
+		return 0;
+	gt_signals_die_of(sig);
+	return 128 + sig; /* init of a container does not die of signals */
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run run = { .report.options = &run.options };
+	struct gt_err err;
+
+	run_options_parse(&run.options, argc, argv);
+	open_session(&run);
+	prepare(&run);
+	run.command = join(run.options.command);
+	gethostname(run.host, sizeof(run.host) - 1);
+	note_environment(&run);
+	if (gt_signals_init(&run.signals, &err) < 0) {
+		gt_sockdir_close(&run.sockdir);
+		run_untraced(&run, &err);
+	}
+	if (gt_witness_start(&run.witness, &err) < 0) {
+		gt_signals_release(&run.signals);
+		gt_sockdir_close(&run.sockdir);
+		run_untraced(&run, &err);
+	}
+	launch(&run);
+	follow(&run);
+	gt_sockdir_close(&run.sockdir);
+	run_report_end(&run.report);
+	gt_session_free(run.session);
+	gt_witness_stop(&run.witness);
+	free(run.command);
+	return end(&run);
+}

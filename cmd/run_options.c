@@ -1,0 +1,126 @@
+#include "base.h"
+#include "die.h"
+#include "env.h"
+#include "options.h"
+#include "run_options.h"
+#include "session.h"
+#include "wire.h"
+
+#include <regex.h>
+#include <stdlib.h>
+
+#define MAX_BUFFER_DEFAULT (UINT64_C(64) << 20)
+
+const char *const run_step_sources[] = { "auto", "api", "nvtx", "optimizer", "none", NULL };
+const char *const run_cuda_graphs[] = { "node", "graph", NULL };
+
+static const char *const thens[] = { "continue", "stop", NULL };
+
+static void parse(struct run_options *run, int argc, char **argv, int *ret_operand)
+{
+	struct gt_schedule *sched = &run->schedule;
+	const struct opt opts[] = {
+		OPT_UINT(0, "skip-first", &sched->skip_first, "N", 0, GT_SCHEDULE_MAX,
+			 "leave out the first N steps (1)"),
+		OPT_UINT(0, "wait", &sched->wait, "N", 0, GT_SCHEDULE_MAX,
+			 "then, in each cycle, wait for N steps (1),"),
+		OPT_UINT(0, "warmup", &sched->warmup, "N", 0, GT_SCHEDULE_MAX,
+			 "trace N steps and throw that away (1):\n"
+			 "the first ones after switching on are slower,"),
+		OPT_UINT(0, "active", &sched->active, "N", 1, GT_SCHEDULE_MAX,
+			 "and trace N steps (3)"),
+		OPT_UINT(0, "repeat", &sched->repeat, "N", 0, GT_SCHEDULE_MAX,
+			 "number of cycles, each with its own file (1);\n"
+			 "0: until the program ends"),
+		OPT_FLAG(0, "skip-first-wait", &sched->skip_first_wait,
+			 "the first cycle does not wait"),
+		OPT_STRING('o', "output-dir", &run->output_dir, "DIR",
+			   "where traces go (., or GTRACE_OUTPUT_DIR)"),
+		OPT_STRING('n', "name", &run->name, "NAME",
+			   "traces are called NAME-rankR.trace.json.gz\n"
+			   "(the name of the script or program)"),
+		OPT_FLAG(0, "force", &run->force,
+			 "overwrite traces, instead of taking the next\n"
+			 "free name NAME-2, NAME-3, ..."),
+		OPT_CHOICE(0, "step-source", &run->step_source, "SOURCE", run_step_sources,
+			   "what marks the end of a step:\n"
+			   "api: gtrace_step() of gtrace.h;\n"
+			   "nvtx: NVTX ranges and marks of --step-range;\n"
+			   "optimizer: PyTorch's optimizer.step();\n"
+			   "auto: what of these is seen (auto);\n"
+			   "none: the whole run is one step"),
+		OPT_STRING(0, "step-range", &run->step_range, "REGEX",
+			   "which NVTX ranges or marks are steps"),
+		OPT_CHOICE(0, "cuda-graph", &run->cuda_graph, "LEVEL", run_cuda_graphs,
+			   "node: each kernel of a CUDA graph (node);\n"
+			   "graph: each graph as one, which costs less"),
+		OPT_SIZE(0, "max-buffer", &run->max_buffer_bytes, "SIZE", GT_ARENA_MIN_BYTES,
+			 GT_ARENA_MAX_BYTES,
+			 "memory a process has for what is not yet read\n(64M)"),
+		OPT_CHOICE(0, "then", &run->then, "WHAT", thens,
+			   "when the traces are complete, continue or\n"
+			   "stop the program with SIGTERM (continue)"),
+		OPT_COUNT('v', "verbose", &run->verbose, "say more, twice: much more"),
+		OPT_FLAG('q', "quiet", &run->quiet, "say only what is lost or wrong"),
+	};
+	const struct opt_command command = {
+		.name = "run",
+		.synopsis = "[options] -- command [args]",
+		.about = "Run a program and trace its steps on the GPU, one file a rank",
+		.opts = opts,
+		.count = ARRAY_SIZE(opts),
+		.stop_at_operand = true,
+	};
+	struct gt_err err;
+	int rc = opt_parse(&command, argc, argv, ret_operand, &err);
+
+	if (rc < 0)
+		die(STATUS_OWN_FAILURE, "run: %s; see 'gtrace run -h'", err.msg);
+	if (rc > 0) {
+		opt_print_help(&command, stdout);
+		exit(check_stdout(0));
+	}
+}
+
+static void check_regex(const char *text)
+{
+	char why[128];
+	regex_t regex;
+	int rc = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+
+	if (!rc) {
+		regfree(&regex);
+		return;
+	}
+	regerror(rc, &regex, why, sizeof(why));
+	die(STATUS_OWN_FAILURE, "run: --step-range '%s' is no regular expression: %s", text, why);
+}
+
+void run_options_parse(struct run_options *ret, int argc, char **argv)
+{
+	struct run_options run = {
+		.schedule = GT_SCHEDULE_DEFAULT,
+		.max_buffer_bytes = MAX_BUFFER_DEFAULT,
+	};
+	struct gt_err err;
+	int operand;
+
+	run.output_dir = getenv(GT_ENV_OUTPUT_DIR);
+	if (!run.output_dir || !*run.output_dir)
+		run.output_dir = ".";
+	parse(&run, argc, argv, &operand);
+	if (operand == argc)
+		die(STATUS_OWN_FAILURE,
+		    "run: which command? gtrace run [options] -- command [args]");
+	run.command = argv + operand;
+	if (!*run.output_dir)
+		die(STATUS_OWN_FAILURE, "run: --output-dir takes a directory, not ''");
+	if (run.name && gt_session_check_name(run.name, &err) < 0)
+		die(STATUS_OWN_FAILURE, "run: --name '%s': %s", run.name, err.msg);
+	if (run.step_range)
+		check_regex(run.step_range);
+	if (run.step_source == RUN_STEP_NVTX && !run.step_range)
+		die(STATUS_OWN_FAILURE, "run: --step-source nvtx needs --step-range: the name of "
+					"the range that is a step");
+	*ret = run;
+}

@@ -1,0 +1,286 @@
+#include "base.h"
+#include "die.h"
+#include "run_report.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define WAIT_FOR_STEP_NS (2 * GT_NSEC_PER_SEC)
+#define FILES_LISTED     8
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* For people: "./x" is x. */
+static const char *shown_path(const char *path)
+{
+	return path[0] == '.' && path[1] == '/' ? path + 2 : path;
+}
+
+/* "python (pid 4711, rank 3 of 8)" */
+static void describe(const struct gt_client_info *client, char *buf, size_t len)
+{
+	const struct gt_msg_hello *hello = &client->hello;
+	char rank[64] = "";
+
+	if (hello->rank_source != GT_RANK_NONE && hello->world_size)
+		snprintf(rank, sizeof(rank), ", rank %u of %u", hello->rank, hello->world_size);
+	else if (hello->rank_source != GT_RANK_NONE)
+		snprintf(rank, sizeof(rank), ", rank %u", hello->rank);
+	snprintf(buf, len, "%s (pid %u%s)", *hello->comm ? hello->comm : "a process", hello->pid,
+		 rank);
+}
+
+static const char *describe_steps(const struct run_report *report, enum gt_step_source seen)
+{
+	switch (seen) {
+	case GT_STEP_API:
+		return "steps by gtrace_step()";
+	case GT_STEP_NVTX:
+		return "steps by NVTX";
+	case GT_STEP_OPTIMIZER:
+		return "steps by the optimizer";
+	case GT_STEP_NONE:
+	case GT_STEP_SOURCE_MAX:
+		break;
+	}
+	return report->options->step_source == RUN_STEP_NONE ? "the whole run as one step"
+							     : "no step seen yet";
+}
+
+/* The first of the three lines: once something is known of each of its three parts. */
+static void say_attached(struct run_report *report, const struct gt_client_info *client)
+{
+	char who[128];
+
+	if (report->said_attached || report->options->quiet)
+		return;
+	report->said_attached = true;
+	describe(client, who, sizeof(who));
+	say("tracing %s on %s, %s", who,
+	    client->device_count ? client->device.name : "a GPU not known yet",
+	    describe_steps(report, client->step_source));
+}
+
+/* Is this line, once said for one process and cycle, to be said again for others? */
+static bool is_due(const struct run_report *report, bool *said)
+{
+	if (report->options->quiet || (*said && !report->options->verbose))
+		return false;
+	*said = true;
+	return true;
+}
+
+static void say_open(struct run_report *report, const struct gt_client_info *client, uint64_t cycle,
+		     uint64_t step)
+{
+	char who[128] = "", number[32] = "";
+
+	say_attached(report, client);
+	if (!is_due(report, &report->said_open))
+		return;
+	if (report->options->verbose)
+		describe(client, who, sizeof(who));
+	if (report->options->schedule.repeat != 1)
+		snprintf(number, sizeof(number), " %llu", (unsigned long long)cycle);
+	say("window%s open at step %llu, for %llu step%s%s%s", number, (unsigned long long)step,
+	    (unsigned long long)report->options->schedule.active,
+	    report->options->schedule.active == 1 ? "" : "s", *who ? " of " : "", who);
+}
+
+void run_report_phase(struct run_report *report, const struct gt_client_info *client,
+		      const struct gt_msg_phase *phase)
+{
+	if (phase->what == GT_WHAT_OPEN && report->options->step_source != RUN_STEP_NONE)
+		say_open(report, client, phase->cycle + 1, phase->value);
+}
+
+void run_report_drained(struct run_report *report, const struct gt_client_info *client)
+{
+	report->last_step = GT_MAX(report->last_step, client->step);
+	if (report->said_attached || !client->device_count)
+		return;
+	if (!report->quiet_since_ns)
+		report->quiet_since_ns = monotonic_ns();
+	if (client->step_source != GT_STEP_NONE || report->options->step_source == RUN_STEP_NONE ||
+	    monotonic_ns() - report->quiet_since_ns > WAIT_FOR_STEP_NS)
+		say_attached(report, client);
+}
+
+static void describe_part(const struct gt_recorder_closed *closed, char *buf, size_t len)
+{
+	if (closed->whole_run)
+		snprintf(buf, len, "the whole run");
+	else if (closed->first_step == closed->last_step)
+		snprintf(buf, len, "step %llu", (unsigned long long)closed->first_step);
+	else
+		snprintf(buf, len, "steps %llu to %llu", (unsigned long long)closed->first_step,
+			 (unsigned long long)closed->last_step);
+}
+
+void run_report_closed(struct run_report *report, const struct gt_client_info *client,
+		       const struct gt_recorder_closed *closed)
+{
+	struct run_file *files = realloc(report->files, (report->file_count + 1) * sizeof(*files));
+	const char *path = shown_path(closed->path);
+	char part[64];
+
+	if (files) {
+		report->files = files;
+		files[report->file_count].path = strdup(closed->path);
+		files[report->file_count].rank = client->hello.rank;
+		report->file_count += files[report->file_count].path != NULL;
+	}
+	if (closed->whole_run && report->options->step_source != RUN_STEP_NONE)
+		report->whole_run = true;
+	describe_part(closed, part, sizeof(part));
+	say_attached(report, client);
+	if (!closed->complete)
+		warn("%s has losses: %s, %llu events, %llu lost or left open (its \"gtrace\" "
+		     "object "
+		     "says which)",
+		     path, part, (unsigned long long)closed->events,
+		     (unsigned long long)closed->losses);
+	else if (is_due(report, &report->said_complete))
+		say("%s is complete: %s, %llu events", path, part,
+		    (unsigned long long)closed->events);
+	report->said_complete = true;
+}
+
+void run_report_log(struct run_report *report, const struct gt_client_info *client,
+		    enum gt_log_level level, const char *text, size_t len)
+{
+	int verbose = report->options->verbose;
+	char who[128];
+
+	if (level <= GT_LOG_DEBUG ? verbose < 2 : level == GT_LOG_INFO && !verbose)
+		return;
+	describe(client, who, sizeof(who));
+	if (level <= GT_LOG_INFO)
+		say("%s: %.*s", who, (int)len, text);
+	else
+		warn("%s: %.*s", who, (int)len, text);
+}
+
+void run_report_gone(struct run_report *report, const struct gt_client_info *client)
+{
+	char who[128];
+
+	if (client->has_hello)
+		report->clients++;
+	if (client->device_count || client->gpu_ops)
+		report->gpu_clients++;
+	if (!client->has_hello || !report->options->verbose)
+		return;
+	describe(client, who, sizeof(who));
+	say("%s ended: step %u, %llu pieces of GPU work, %llu files", who, client->step,
+	    (unsigned long long)client->gpu_ops, (unsigned long long)client->files);
+}
+
+void run_report_progress(struct run_report *report, const struct gt_client_info *leader)
+{
+	struct gt_sched_pos pos;
+
+	if (!leader || report->options->quiet || report->options->step_source == RUN_STEP_NONE)
+		return;
+	gt_schedule_at(&report->options->schedule, leader->step, &pos);
+	switch (pos.phase) {
+	case GT_PHASE_IDLE:
+		if (leader->open_cycle)
+			say_progress("step %u, waiting for the GPU's records", leader->step);
+		else
+			say_progress("step %u, window in %llu steps", leader->step,
+				     (unsigned long long)pos.steps_to_active);
+		break;
+	case GT_PHASE_WARMUP:
+		say_progress("step %u, warming up", leader->step);
+		break;
+	case GT_PHASE_ACTIVE:
+		say_progress("step %u, window open: %llu of %llu", leader->step,
+			     (unsigned long long)pos.index + 1,
+			     (unsigned long long)report->options->schedule.active);
+		break;
+	case GT_PHASE_OVER:
+		if (leader->open_cycle)
+			say_progress("step %u, waiting for the GPU's records", leader->step);
+		else
+			end_progress();
+		break;
+	}
+}
+
+/* ---- the end ---- */
+
+static int by_rank(const void *left, const void *right)
+{
+	const struct run_file *a = left, *b = right;
+
+	return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank)
+				  : strcmp(a->path, b->path);
+}
+
+static void list_files(struct run_report *report)
+{
+	size_t i;
+
+	/* A single one has been named already. */
+	if (report->options->quiet || report->file_count < 2)
+		return;
+	qsort(report->files, report->file_count, sizeof(*report->files), by_rank);
+	say("%zu files:", report->file_count);
+	for (i = 0; i < report->file_count && i < FILES_LISTED; i++)
+		say("  %s", shown_path(report->files[i].path));
+	if (i < report->file_count)
+		say("  and %zu more beside it", report->file_count - i);
+}
+
+/* No trace was written. */
+static void explain_nothing(const struct run_report *report)
+{
+	const struct gt_schedule *sched = &report->options->schedule;
+	struct gt_sched_pos first;
+
+	if (!report->clients) {
+		warn("nothing is traced: no process that initialised CUDA was seen");
+		return;
+	}
+	if (!report->gpu_clients) {
+		warn("nothing is traced: the program did not use a GPU");
+		return;
+	}
+	if (!report->last_step) {
+		warn("nothing is traced: no step was seen of --step-source %s; mark steps with "
+		     "gtrace_step() of gtrace.h or NVTX and --step-range, or use --step-source "
+		     "none",
+		     run_step_sources[report->options->step_source]);
+		return;
+	}
+	gt_schedule_at(sched, 0, &first);
+	warn("nothing is traced: the program ended in step %u, the first window begins with step "
+	     "%llu (see --skip-first, --wait, --warmup)",
+	     report->last_step, (unsigned long long)first.steps_to_active);
+}
+
+void run_report_end(struct run_report *report)
+{
+	size_t i;
+
+	end_progress();
+	if (!report->file_count)
+		explain_nothing(report);
+	else if (report->whole_run)
+		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s "
+		     "and PyTorch's optimizers; mark steps with gtrace_step() of gtrace.h, or with "
+		     "NVTX and --step-range",
+		     report->options->step_range ? "NVTX --step-range"
+						 : "NVTX (no --step-range was given)");
+	list_files(report);
+	for (i = 0; i < report->file_count; i++)
+		free(report->files[i].path);
+	free(report->files);
+}

@@ -1,0 +1,48 @@
+/*
+ * run_report.h - what gtrace run tells its user: three short lines while it traces, every loss, and
+ * at the end the files or why there are none.
+ */
+#ifndef CMD_RUN_REPORT_H
+#define CMD_RUN_REPORT_H
+
+#include "base.h"
+#include "client.h"
+#include "run_options.h"
+
+struct run_file {
+	char *path;
+	uint32_t rank;
+};
+
+struct run_report {
+	const struct run_options *options;
+	bool said_attached;
+	bool said_open;
+	bool said_complete;
+	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */
+	/* over all processes */
+	struct run_file *files; /* complete ones */
+	size_t file_count;
+	uint64_t clients;
+	uint64_t gpu_clients;
+	uint32_t last_step;
+	bool whole_run; /* a file has no steps, though some were looked for */
+};
+
+/* As in struct gt_client_ops. */
+void run_report_phase(struct run_report *report, const struct gt_client_info *client,
+		      const struct gt_msg_phase *phase);
+void run_report_drained(struct run_report *report, const struct gt_client_info *client);
+void run_report_closed(struct run_report *report, const struct gt_client_info *client,
+		       const struct gt_recorder_closed *closed);
+void run_report_log(struct run_report *report, const struct gt_client_info *client,
+		    enum gt_log_level level, const char *text, size_t len);
+void run_report_gone(struct run_report *report, const struct gt_client_info *client);
+
+/* The live line: where the leading process is in the schedule. leader may be NULL. */
+void run_report_progress(struct run_report *report, const struct gt_client_info *leader);
+
+/* The last words; frees what the report holds. */
+void run_report_end(struct run_report *report);
+
+#endif

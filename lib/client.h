@@ -1,0 +1,86 @@
+/*
+ * client.h - one traced process as the collector sees it: its connection, its life, its recorder.
+ * Everything happens on the loop's thread, but for the recorder's drains, which run in libuv's
+ * worker threads, one at a time for a client. Its peer is not trusted: what it does wrong costs
+ * only its own connection.
+ */
+#ifndef GT_CLIENT_H
+#define GT_CLIENT_H
+
+#include "base.h"
+#include "err.h"
+#include "recorder.h"
+#include "wire.h"
+
+#include <sys/socket.h>
+#include <uv.h>
+
+struct gt_client;
+
+struct gt_client_info {            /* what is known of a process */
+	uint64_t id;               /* from 1, in the order of connecting */
+	struct gt_msg_hello hello; /* its pid is the one the kernel gave */
+	bool has_hello;
+	struct gt_msg_device device; /* the first GPU */
+	uint32_t device_count;
+	/* as of the last drain */
+	uint32_t step;
+	enum gt_phase phase;
+	enum gt_step_source step_source;
+	uint64_t gpu_ops;
+	uint64_t open_cycle; /* from 1; 0: no window is open */
+	uint64_t files;      /* completed */
+};
+
+/* Told to the owner, on the loop's thread. Pointers are borrowed for the call. */
+struct gt_client_ops {
+	void (*phase)(void *ctx, const struct gt_client_info *client,
+		      const struct gt_msg_phase *phase);
+	/* Its arena was read: what client says may have changed. */
+	void (*drained)(void *ctx, const struct gt_client_info *client);
+	void (*closed)(void *ctx, const struct gt_client_info *client,
+		       const struct gt_recorder_closed *closed);
+	/* text has any bytes */
+	void (*log)(void *ctx, const struct gt_client_info *client, enum gt_log_level level,
+		    const char *text, size_t len);
+	/* Something of it is lost: a bad message, a trace that could not be written. client may
+	 * lack its hello. */
+	void (*failed)(void *ctx, const struct gt_client_info *client, const struct gt_err *err);
+	void (*gone)(void *ctx, const struct gt_client_info *client);
+	/* See gt_recorder_config; any thread. */
+	int (*path_for)(void *ctx, const struct gt_client_info *client, uint64_t cycle, char *buf,
+			size_t len, bool *overwrite, struct gt_err *err);
+};
+
+struct gt_client_config {
+	const struct gt_client_ops *ops;
+	void *ctx; /* of ops */
+	/* Everything of it is written; it is freed after this call. For the list of clients. */
+	void (*released)(void *owner, struct gt_client *client);
+	void *owner;
+	uid_t uid;                          /* the only user whose processes are listened to */
+	struct gt_recorder_config recorder; /* path_for and ctx are set by the client */
+};
+
+/*
+ * Take over fd (non-blocking SOCK_SEQPACKET; closed in the end). cred is SO_PEERCRED's. config is
+ * borrowed for the client's life. 0 or -errno (fd is closed then).
+ */
+int gt_client_new(struct gt_client **ret, uint64_t id, uv_loop_t *loop, int fd,
+		  const struct ucred *cred, const struct gt_client_config *config,
+		  struct gt_err *err);
+
+const struct gt_client_info *gt_client_info(const struct gt_client *client);
+pid_t gt_client_pid(const struct gt_client *client); /* known before its hello */
+
+/* To be called regularly: reads what is new in the arena, and looks after time-outs. */
+void gt_client_tick(struct gt_client *client);
+
+/* Tell the process to stop tracing and complete its files, whether it lives on or not. */
+void gt_client_stop(struct gt_client *client);
+
+/* Its process connected anew. When this connection is closed, it was replaced by an exec: complete
+ * what was before. */
+void gt_client_replaced(struct gt_client *client);
+
+#endif

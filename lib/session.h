@@ -1,0 +1,51 @@
+/*
+ * session.h - one run and its files: where they go and what they are called.
+ */
+#ifndef GT_SESSION_H
+#define GT_SESSION_H
+
+#include "base.h"
+#include "err.h"
+#include "rank.h"
+
+struct gt_session;
+
+#define GT_SESSION_NAME_MAX 200 /* bytes of the part of a file's name before "-rank" */
+
+struct gt_session_config {
+	const char *dir;
+	const char *name;
+	bool cycles; /* names carry "-cycleC" */
+	bool force;  /* files may be overwritten */
+	/*
+	 * The rank of gtrace's own environment. With one, a launcher started a gtrace for each
+	 * rank, and this one answers for the names of its rank alone.
+	 */
+	struct gt_rank rank;
+};
+
+/* 0, or -EINVAL when name cannot be part of a file's name. */
+int gt_session_check_name(const char *name, struct gt_err *err);
+
+/*
+ * Check that dir takes files and choose the name: config->name, or with "-2", "-3", … where it has
+ * traces already and force is not set. The name is held against other runs until the session is
+ * freed or this process ends. 0 or -errno.
+ */
+int gt_session_open(struct gt_session **ret, const struct gt_session_config *config,
+		    struct gt_err *err);
+
+/* The name chosen. Borrowed. */
+const char *gt_session_name(const struct gt_session *session);
+
+/*
+ * Path of the trace of this process and cycle (from 1), into buf. client tells the processes of the
+ * session apart (a process that executes another program keeps its pid): the first one of a rank
+ * that asks has the plain name, later ones have their pid in it. Any thread. 0 or -errno.
+ */
+int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
+		    uint64_t cycle, char *buf, size_t len, struct gt_err *err);
+
+void gt_session_free(struct gt_session *session);
+
+#endif

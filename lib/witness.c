@@ -1,0 +1,95 @@
+#include "base.h"
+#include "witness.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Take what is pending of mark's signal number; true when the very signal asked for was among it.
+ */
+static bool consume(const struct gt_witness_mark *mark)
+{
+	struct timespec now = { 0, 0 };
+	siginfo_t info;
+	sigset_t set;
+	bool seen = false;
+
+	sigemptyset(&set);
+	sigaddset(&set, mark->signo);
+	while (sigtimedwait(&set, &info, &now) == mark->signo)
+		if (info.si_code == mark->code && info.si_pid == mark->pid)
+			seen = true;
+	return seen;
+}
+
+/* The whole life of the witness: it ends when gtrace, whatever way it ended, let go of the socket.
+ */
+static void __attribute__((noreturn)) testify(int fd)
+{
+	struct gt_witness_answer answer;
+
+	prctl(PR_SET_NAME, "gtrace-witness");
+	while (read(fd, &answer.mark, sizeof(answer.mark)) == (ssize_t)sizeof(answer.mark)) {
+		answer.seen = consume(&answer.mark);
+		if (send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
+{
+	int fds[2], saved;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return gt_err_sys(err, -errno, "cannot make a socket pair");
+	pid = fork();
+	if (pid < 0) {
+		saved = errno;
+		close(fds[0]);
+		close(fds[1]);
+		return gt_err_sys(err, -saved, "cannot fork");
+	}
+	if (!pid) {
+		/* Nothing of gtrace may live longer because the witness holds it open. */
+		if (dup2(fds[1], 0) < 0)
+			_exit(1);
+		close_range(1, ~0u, 0);
+		testify(0);
+	}
+	close(fds[1]);
+	*ret = (struct gt_witness){ .pid = pid, .fd = fds[0] };
+	return 0;
+}
+
+int gt_witness_ask(struct gt_witness *witness, const struct gt_witness_mark *mark)
+{
+	ssize_t n = send(witness->fd, mark, sizeof(*mark), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return n < 0 ? -errno : 0;
+}
+
+int gt_witness_read(struct gt_witness *witness, struct gt_witness_answer *ret)
+{
+	struct gt_witness_answer answer;
+	ssize_t n = recv(witness->fd, &answer, sizeof(answer), MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN ? -EAGAIN : -EPIPE;
+	if (n != (ssize_t)sizeof(answer))
+		return -EPIPE;
+	*ret = answer;
+	return 0;
+}
+
+void gt_witness_stop(struct gt_witness *witness)
+{
+	close(witness->fd);
+	kill(witness->pid, SIGKILL); /* it may be stopped, with its group */
+	while (waitpid(witness->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
