@@ -3,7 +3,7 @@
 
 SIMGPU   = $(O)/simgpu
 SIM_LIBS = $(SIMGPU)/libcuda.so.1 $(SIMGPU)/libcudart.so.13 $(SIMGPU)/libcupti.so.13
-SIM_BIN  = $(SIMGPU)/train $(SIMGPU)/train-ptds
+SIM_BIN  = $(SIMGPU)/train $(SIMGPU)/train-ptds $(SIMGPU)/conform
 SIM_NAMES = $(SIMGPU)/include/cupti_driver_names.h $(SIMGPU)/include/cupti_runtime_names.h
 
 SIM_TRAIN_OBJ  = $(addprefix $(SIMGPU)/obj/,train_options.o train_profiler.o truth.o)
@@ -56,9 +56,10 @@ $(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/l
 $(SIMGPU)/obj/train-ptds.o: tests/simgpu/train.c $(O)/flags
 	$(call say,CC) $(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c -o $@ $<
 
-$(SIM_BIN): $(SIMGPU)/%: $(SIMGPU)/obj/%.o $(SIM_TRAIN_OBJ) $(SIM_LIBS)
+$(SIMGPU)/train $(SIMGPU)/train-ptds: $(SIM_TRAIN_OBJ)
+$(SIM_BIN): $(SIMGPU)/%: $(SIMGPU)/obj/%.o $(SIM_LIBS)
 	$(call say,LD) $(CC) $(LINK) -o $@ $(filter %.o,$^) -L$(SIMGPU) -l:libcudart.so.13 \
-		-l:libcuda.so.1 -lpthread -ldl
+		-l:libcuda.so.1 $(if $(findstring conform,$@),-l:libcupti.so.13) -lpthread -ldl
 
 -include $(wildcard $(SIMGPU)/obj/*.d)
 .PHONY: simgpu
