@@ -29,19 +29,21 @@ void inj_log(enum gt_log_level level, const char *fmt, ...) GT_PRINTF(2, 3);
 
 uint64_t inj_now_ns(void); /* CLOCK_REALTIME */
 
-/* ---- arena.c: events of the calling thread ---- */
+/* ---- events.c: events of the calling thread ---- */
 
 /*
  * Room for one event of size bytes (a multiple of 8, at most GT_EVENT_CHUNK) in the calling
- * thread's chunk; NULL when there is none (counted). The caller fills it, the header's size and
- * type too (step and time are set), and calls inj_commit() before anything else.
+ * thread's chunk; NULL when there is none (counted). The header is filled in, with this moment and
+ * step; the caller fills the rest and calls inj_commit() before anything else.
  */
 void *inj_reserve(enum gt_event_type type, uint32_t size_bytes);
 void inj_commit(void);
 
+/* ---- names.c ---- */
+
 /*
  * The id (from 1) of these bytes, published as GT_EV_STRING once; 0 when that failed (counted).
- * Lock-free for bytes already known. Safe in any callback.
+ * Lock-free. Safe in any callback, but not between inj_reserve() and inj_commit().
  */
 uint32_t inj_intern(const char *bytes, size_t len);
 

@@ -1,0 +1,215 @@
+/*
+ * activity.c - GPU work: CUPTI fills buffers that lie in the arena. When it gives one back, the
+ * kernels' names, which are pointers into this process, are replaced by numbers where they stand,
+ * and the collector has its turn.
+ */
+#include "cupti_api.h"
+#include "events.h"
+
+#include <sys/mman.h>
+
+/* From the fourth version of the record (CUDA 9) on, all that follow have the name here. */
+#define KERNEL_NAME_OFFSET 104
+
+/*
+ * Where buffers come from when no chunk is free, since CUPTI must always get one. What they hold
+ * is lost, so they are small: the next request may find a chunk.
+ */
+#define SPARE_BYTES 32768
+#define SPARES_MAX  512
+
+static char spares[SPARES_MAX][SPARE_BYTES] __attribute__((aligned(4096)));
+static _Atomic uint32_t spare_busy[SPARES_MAX];
+
+static _Atomic uint32_t requested; /* buffers, since the start */
+
+static const CUpti_ActivityKind gpu_kinds[] = {
+	CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+	CUPTI_ACTIVITY_KIND_MEMCPY,
+	CUPTI_ACTIVITY_KIND_MEMSET,
+	CUPTI_ACTIVITY_KIND_MEMCPY2,
+};
+
+/* ---- buffers ---- */
+
+static uint8_t *spare_take(void)
+{
+	void *memory;
+
+	for (size_t i = 0; i < SPARES_MAX; i++) {
+		uint32_t no = 0;
+
+		if (atomic_compare_exchange_strong(&spare_busy[i], &no, 1))
+			return (uint8_t *)spares[i];
+	}
+	/* More buffers than any program has threads. Never NULL: before 12.9 CUPTI crashes. */
+	memory =
+		mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records)
+{
+	struct gt_chunk *chunk = inj_live_alive() ? inj_chunk_take(GT_POOL_CUPTI, 0) : NULL;
+
+	atomic_fetch_add_explicit(&requested, 1, memory_order_relaxed);
+	*max_records = 0;
+	*size = chunk ? GT_CUPTI_CHUNK : SPARE_BYTES;
+	*buffer = chunk ? inj_chunk_data(GT_POOL_CUPTI, chunk) : spare_take();
+	if (!chunk && inj_live_alive())
+		inj_recording_full();
+}
+
+/* ---- records ---- */
+
+/* The size of the record at pos, 0 where the records end or cannot be followed any further. */
+static uint32_t record_size(const char *data, size_t valid, size_t pos)
+{
+	uint32_t kind, size;
+
+	if (valid - pos < sizeof(kind))
+		return 0;
+	memcpy(&kind, data + pos, sizeof(kind));
+	size = kind < GT_KIND_MAX ? inj_cupti.record_bytes[kind] : 0;
+	return size <= valid - pos ? size : 0;
+}
+
+static void number_names(char *data, size_t valid)
+{
+	const uint32_t plain = CUPTI_ACTIVITY_KIND_KERNEL;
+	const uint32_t concurrent = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+	uint32_t kind, size;
+
+	for (size_t pos = 0; (size = record_size(data, valid, pos)); pos += size) {
+		const char *name;
+		uint64_t id;
+
+		memcpy(&kind, data + pos, sizeof(kind));
+		if (kind != plain && kind != concurrent)
+			continue;
+		memcpy(&name, data + pos + KERNEL_NAME_OFFSET, sizeof(name));
+		id = inj_intern_pointer(name);
+		memcpy(data + pos + KERNEL_NAME_OFFSET, &id, sizeof(id));
+	}
+}
+
+/* What is in a spare buffer is lost. Another tool's buffer is not ours to touch. */
+static void spare_completed(const uint8_t *buffer, size_t valid)
+{
+	uintptr_t offset = (uintptr_t)buffer - (uintptr_t)spares;
+	uint64_t lost = 0;
+	uint32_t size;
+	char *spare;
+
+	if (offset >= sizeof(spares) || offset % SPARE_BYTES)
+		return;
+	spare = spares[offset / SPARE_BYTES];
+	valid = GT_MIN(valid, (size_t)SPARE_BYTES);
+	for (size_t pos = 0; (size = record_size(spare, valid, pos)); pos += size)
+		lost++;
+	atomic_fetch_add_explicit(&inj_arena->dropped_arena, lost, memory_order_relaxed);
+	memset(spare, 0, SPARE_BYTES);
+	atomic_store_explicit(&spare_busy[offset / SPARE_BYTES], 0, memory_order_release);
+}
+
+static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer,
+				      size_t size, size_t valid)
+{
+	struct gt_chunk *chunk;
+
+	(void)context;
+	(void)stream;
+	(void)size;
+	if (!inj_live_alive() || !buffer)
+		return;
+	chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+	if (!chunk) {
+		spare_completed(buffer, valid);
+		return;
+	}
+	valid = GT_MIN(valid, (size_t)GT_CUPTI_CHUNK);
+	if (valid)
+		number_names((char *)buffer, valid);
+	else
+		memset(buffer, 0, GT_CUPTI_CHUNK); /* it may have begun a record */
+	inj_chunk_done(chunk, (uint32_t)valid);
+}
+
+/* ---- switching ---- */
+
+/*
+ * With the attribute set CUPTI does not clear each buffer on the program's own thread; ours are
+ * clear. Another tool's are not, so it is on only while ours are in use.
+ */
+static void set_cleared(uint8_t on)
+{
+	size_t size = sizeof(on);
+
+	if (inj_cupti.cuptiActivitySetAttribute)
+		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER,
+						    &size, &on);
+}
+
+static CUptiResult enable(CUpti_ActivityKind kind)
+{
+	CUptiResult result = inj_cupti.cuptiActivityEnable(kind);
+
+	if (result != CUPTI_SUCCESS)
+		inj_log(GT_LOG_WARN, "CUPTI does not collect GPU work of kind %d: %s (%d)",
+			(int)kind, inj_cupti_error(result), (int)result);
+	return result;
+}
+
+int inj_activity_on(void)
+{
+	CUptiResult result;
+
+	/* Every time: another tool may have registered its own since. */
+	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+	if (result != CUPTI_SUCCESS) {
+		inj_log(GT_LOG_WARN, "CUPTI takes no buffers: %s (%d)", inj_cupti_error(result),
+			(int)result);
+		return -EIO;
+	}
+	set_cleared(1);
+	if (enable(gpu_kinds[0]) != CUPTI_SUCCESS) {
+		set_cleared(0);
+		return -EIO;
+	}
+	for (size_t i = 1; i < ARRAY_SIZE(gpu_kinds); i++)
+		enable(gpu_kinds[i]);
+	if (inj_config.graph_whole)
+		enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+	return 0;
+}
+
+void inj_activity_off(void)
+{
+	if (inj_config.graph_whole)
+		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+	for (size_t i = 0; i < ARRAY_SIZE(gpu_kinds); i++)
+		inj_cupti.cuptiActivityDisable(gpu_kinds[i]);
+	inj_activity_flush(false);
+	set_cleared(0);
+}
+
+void inj_activity_prearm(void)
+{
+	if (inj_activity_on() == 0)
+		inj_activity_off();
+}
+
+void inj_activity_flush(bool forced)
+{
+	size_t dropped = 0;
+
+	inj_cupti.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+	if (inj_cupti.cuptiActivityGetNumDroppedRecords &&
+	    inj_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS)
+		atomic_fetch_add_explicit(&inj_arena->dropped_cupti, dropped, memory_order_relaxed);
+}
+
+bool inj_activity_seen(void)
+{
+	return atomic_load_explicit(&requested, memory_order_relaxed);
+}

@@ -1,0 +1,172 @@
+/*
+ * arena.c - the shared memory of one process: a sealed memfd that holds a header and two pools of
+ * chunks, one for CUPTI's buffers and one for the threads' events. lib/wire.h has the layout.
+ */
+#include "session.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3; vm.memfd_noexec=2 insists on it */
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+struct gt_arena_hdr *inj_arena;
+
+/* Where each pool's next search begins. */
+static _Atomic uint32_t pool_hint[GT_POOL_MAX];
+
+static uint64_t align_up(uint64_t value)
+{
+	return (value + GT_ARENA_DATA_ALIGN - 1) & ~(uint64_t)(GT_ARENA_DATA_ALIGN - 1);
+}
+
+static struct gt_chunk *pool_table(enum gt_pool pool)
+{
+	return (struct gt_chunk *)((char *)inj_arena + inj_arena->pool[pool].table_offset);
+}
+
+/* Three quarters for the GPU's records, which are five times as long as a launch's event. */
+static void lay_out(struct gt_arena_hdr *hdr, uint64_t bytes)
+{
+	struct gt_pool_desc *cupti = &hdr->pool[GT_POOL_CUPTI];
+	struct gt_pool_desc *event = &hdr->pool[GT_POOL_EVENT];
+	uint64_t fixed, room;
+
+	cupti->chunk_bytes = GT_CUPTI_CHUNK;
+	event->chunk_bytes = GT_EVENT_CHUNK;
+	cupti->count = (uint32_t)(bytes / 4 * 3 / GT_CUPTI_CHUNK);
+	room = bytes - (uint64_t)cupti->count * GT_CUPTI_CHUNK;
+	fixed = align_up(sizeof(*hdr)) + align_up(cupti->count * sizeof(struct gt_chunk)) +
+		align_up(room / GT_EVENT_CHUNK * sizeof(struct gt_chunk));
+	event->count = (uint32_t)((room - fixed) / GT_EVENT_CHUNK);
+
+	cupti->table_offset = align_up(sizeof(*hdr));
+	event->table_offset =
+		align_up(cupti->table_offset + cupti->count * sizeof(struct gt_chunk));
+	event->data_offset = align_up(event->table_offset + event->count * sizeof(struct gt_chunk));
+	cupti->data_offset = event->data_offset + (uint64_t)event->count * GT_EVENT_CHUNK;
+}
+
+static int make_fd(void)
+{
+	const char *name = "gtrace-arena";
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? -errno : fd;
+}
+
+int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
+{
+	struct gt_arena_hdr hdr = { .magic = GT_ARENA_MAGIC,
+				    .version = GT_WIRE_VERSION,
+				    .hdr_bytes = sizeof(hdr) };
+	struct rlimit limit;
+	void *map;
+	int fd, err;
+
+	/* Beyond this limit ftruncate() would not only fail but send SIGXFSZ, which kills. */
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		bytes = GT_MIN(bytes, (uint64_t)limit.rlim_cur);
+	if (bytes < GT_ARENA_MIN_BYTES)
+		return -EFBIG;
+	lay_out(&hdr, bytes);
+	hdr.arena_bytes = hdr.pool[GT_POOL_CUPTI].data_offset +
+			  (uint64_t)hdr.pool[GT_POOL_CUPTI].count * GT_CUPTI_CHUNK;
+	atomic_init(&hdr.mode, mode);
+	atomic_init(&hdr.seq, 1);
+
+	fd = make_fd();
+	if (fd < 0)
+		return fd;
+	if (ftruncate(fd, (off_t)hdr.arena_bytes) < 0 ||
+	    fallocate(fd, 0, 0, (off_t)hdr.pool[GT_POOL_CUPTI].data_offset) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		goto fail;
+	map = mmap(NULL, hdr.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		goto fail;
+	memcpy(map, &hdr, sizeof(hdr));
+	inj_arena = map;
+	*ret_fd = fd;
+	return 0;
+fail:
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int inj_arena_populate(void)
+{
+	const struct gt_pool_desc *pool = &inj_arena->pool[GT_POOL_CUPTI];
+	char *data = (char *)inj_arena + pool->data_offset;
+
+	if (!madvise(data, (size_t)pool->count * pool->chunk_bytes, MADV_POPULATE_WRITE))
+		return 0;
+	/* An older kernel: a memfd has no quota of its own, so a first write only fails with OOM.
+	 */
+	return errno == EINVAL ? 0 : -errno;
+}
+
+struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
+{
+	struct gt_chunk *table = pool_table(pool);
+	uint32_t count = inj_arena->pool[pool].count;
+	uint32_t start = atomic_load_explicit(&pool_hint[pool], memory_order_relaxed);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t pos = (start + i) % count;
+		struct gt_chunk *chunk = &table[pos];
+		uint32_t state = GT_CHUNK_FREE;
+
+		if (atomic_load_explicit(&chunk->state, memory_order_relaxed) != GT_CHUNK_FREE)
+			continue;
+		if (!atomic_compare_exchange_strong(&chunk->state, &state, GT_CHUNK_BUSY))
+			continue;
+		chunk->tid = tid;
+		atomic_store_explicit(
+			&chunk->seq,
+			atomic_fetch_add_explicit(&inj_arena->seq, 1, memory_order_relaxed),
+			memory_order_release);
+		atomic_store_explicit(&pool_hint[pool], pos + 1, memory_order_relaxed);
+		return chunk;
+	}
+	return NULL;
+}
+
+void *inj_chunk_data(enum gt_pool pool, const struct gt_chunk *chunk)
+{
+	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+
+	return (char *)inj_arena + desc->data_offset +
+	       (uint64_t)(chunk - pool_table(pool)) * desc->chunk_bytes;
+}
+
+void inj_chunk_done(struct gt_chunk *chunk, uint32_t used_bytes)
+{
+	atomic_store_explicit(&chunk->used_bytes, used_bytes, memory_order_release);
+	atomic_store_explicit(&chunk->state, used_bytes ? GT_CHUNK_DONE : GT_CHUNK_FREE,
+			      memory_order_release);
+}
+
+struct gt_chunk *inj_chunk_of(enum gt_pool pool, const void *data)
+{
+	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+	uintptr_t base = (uintptr_t)inj_arena + desc->data_offset;
+	uintptr_t offset = (uintptr_t)data - base;
+	struct gt_chunk *chunk;
+
+	if ((uintptr_t)data < base || offset % desc->chunk_bytes ||
+	    offset / desc->chunk_bytes >= desc->count)
+		return NULL;
+	chunk = pool_table(pool) + offset / desc->chunk_bytes;
+	return atomic_load_explicit(&chunk->state, memory_order_relaxed) == GT_CHUNK_BUSY ? chunk
+											  : NULL;
+}

@@ -1,0 +1,86 @@
+/*
+ * cupti_api.h - the CUPTI library of this process: found at run time, called through a table. What
+ * a CUPTI of another age than our headers lacks or has more of is settled here.
+ */
+#ifndef INJ_CUPTI_API_H
+#define INJ_CUPTI_API_H
+
+#include "session.h"
+
+#include <cupti.h>
+
+#define INJ_CUPTI_REQUIRED(X)             \
+	X(cuptiGetVersion)                \
+	X(cuptiActivityRegisterCallbacks) \
+	X(cuptiActivityEnable)            \
+	X(cuptiActivityDisable)           \
+	X(cuptiActivityFlushAll)          \
+	X(cuptiActivityGetNextRecord)
+
+/* What comes without one of these is said where it is used. */
+#define INJ_CUPTI_OPTIONAL(X)                \
+	X(cuptiActivitySetAttribute)         \
+	X(cuptiActivityGetNumDroppedRecords) \
+	X(cuptiActivityEnableRuntimeApi)     \
+	X(cuptiActivityEnableDriverApi)      \
+	X(cuptiSubscribe)                    \
+	X(cuptiUnsubscribe)                  \
+	X(cuptiEnableCallback)               \
+	X(cuptiGetCallbackName)              \
+	X(cuptiGetStreamIdEx)                \
+	X(cuptiGetThreadIdType)              \
+	X(cuptiSetThreadIdType)
+
+struct inj_cupti {
+#define INJ_CUPTI_MEMBER(name) __typeof__(name) *name;
+	INJ_CUPTI_REQUIRED(INJ_CUPTI_MEMBER)
+	INJ_CUPTI_OPTIONAL(INJ_CUPTI_MEMBER)
+#undef INJ_CUPTI_MEMBER
+	uint32_t version;                   /* cuptiGetVersion() */
+	uint16_t record_bytes[GT_KIND_MAX]; /* size of each activity record kind, 0: undefined */
+};
+
+/* Filled by inj_cupti_load(), constant afterwards. */
+extern struct inj_cupti inj_cupti;
+
+/* Find and open CUPTI. false when there is none that can be used; the reason has been said. */
+bool inj_cupti_load(void);
+
+/* The sizes of the activity records of the CUPTI whose cuptiActivityGetNextRecord() this is. */
+void inj_cupti_probe_records(__typeof__(cuptiActivityGetNextRecord) *next_record,
+			     uint16_t ret_bytes[GT_KIND_MAX]);
+
+/* Like CUPTI's own error texts, short. */
+const char *inj_cupti_error(CUptiResult result);
+
+/* ---- activity.c: GPU work through activity buffers ---- */
+
+/* Our buffers, our kinds. 0 or -EIO, said. */
+int inj_activity_on(void);
+void inj_activity_off(void);
+
+/*
+ * Have CUPTI make its device buffers together with the first context, instead of in the middle of
+ * the program. Before any context exists.
+ */
+void inj_activity_prearm(void);
+
+/* Take what is complete; forced: also what is not. Counts CUPTI's losses. */
+void inj_activity_flush(bool forced);
+
+/* A buffer was asked for: the GPU has something to do. */
+bool inj_activity_seen(void);
+
+/* ---- launches.c: CUDA calls through callbacks ---- */
+
+/* Sort all callback ids by the names this CUPTI gives them. Once. */
+void inj_launches_init(void);
+
+/*
+ * Subscribe. When another tool has the only place, the API's activity records do instead, which
+ * cost more: -EBUSY. 0, or -EIO when there is neither (said).
+ */
+int inj_launches_on(void);
+void inj_launches_off(void);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * inject.c - the doors by which we get into a program, and the one session behind them.
+ */
+#include "events.h"
+#include "env.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARENA_DEFAULT_BYTES (UINT64_C(64) << 20)
+
+struct inj_live inj_live;
+struct inj_config inj_config;
+
+static pthread_once_t start_once = PTHREAD_ONCE_INIT;
+static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
+static enum gt_door first_door;
+
+int InitializeInjection(void);
+
+bool inj_alive(void)
+{
+	return inj_live_alive();
+}
+
+bool inj_recording(void)
+{
+	return atomic_load_explicit(&inj_live.recording, memory_order_relaxed);
+}
+
+/* ---- saying something ---- */
+
+void inj_log(enum gt_log_level level, const char *fmt, ...)
+{
+	struct gt_msg_log msg = { .level = level };
+	char line[sizeof(msg.text) + 16];
+	va_list args;
+	int len;
+
+	if (level == GT_LOG_DEBUG && !inj_config.debug)
+		return;
+	va_start(args, fmt);
+	len = vsnprintf(msg.text, sizeof(msg.text), fmt, args);
+	va_end(args);
+	if (len < 0)
+		return;
+	msg.len_bytes = GT_MIN((uint32_t)len, (uint32_t)sizeof(msg.text) - 1);
+	if (level != GT_LOG_DEBUG && !inj_transport_send(GT_MSG_LOG, &msg, sizeof(msg), 0))
+		return;
+	len = snprintf(line, sizeof(line), "gtrace: %s\n", msg.text);
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		return; /* nobody is left to tell */
+}
+
+/* ---- the environment ---- */
+
+static void copy_env(char *ret, size_t size, const char *name)
+{
+	const char *value = getenv(name);
+
+	snprintf(ret, size, "%s", value ? value : "");
+}
+
+/* Which marks count, and what is done until the first one. false: not a known source. */
+static bool set_source(const char *source)
+{
+	static const struct {
+		const char *name;
+		uint32_t sources;
+		enum gt_arena_mode mode;
+	} known[] = {
+		{ "auto", 1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_API,
+		  GT_MODE_KEEP },
+		{ "api", 1U << GT_STEP_API, GT_MODE_STEPS },
+		{ "nvtx", 1U << GT_STEP_NVTX, GT_MODE_STEPS },
+		{ "optimizer", 1U << GT_STEP_OPTIMIZER, GT_MODE_STEPS },
+		{ "none", 0, GT_MODE_WHOLE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(source ? source : "auto", known[i].name))
+			continue;
+		inj_config.sources = known[i].sources;
+		inj_config.mode = known[i].mode;
+		return true;
+	}
+	return false;
+}
+
+/* All of it now: later the program may change its environment while a thread of ours reads it. */
+static bool read_environment(void)
+{
+	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT;
+	const char *path = getenv(GT_ENV_SOCKET);
+	const char *schedule = getenv(GT_ENV_SCHEDULE);
+	const char *bytes = getenv(GT_ENV_MAX_BUFFER);
+	const char *graph = getenv(GT_ENV_CUDA_GRAPH);
+	const char *debug = getenv(GT_ENV_DEBUG);
+
+	if (!path || !*path)
+		return false; /* not under gtrace: nothing to say */
+	inj_config.debug = debug && !strcmp(debug, "1");
+	inj_config.schedule = standard;
+	if (strlen(path) >= sizeof(inj_config.socket) ||
+	    (schedule && gt_schedule_parse(schedule, &inj_config.schedule) < 0) ||
+	    !set_source(getenv(GT_ENV_STEP_SOURCE))) {
+		inj_log(GT_LOG_ERROR,
+			"the environment of this process is not that of 'gtrace run'");
+		return false;
+	}
+	snprintf(inj_config.socket, sizeof(inj_config.socket), "%s", path);
+	inj_config.arena_bytes = bytes ? strtoull(bytes, NULL, 10) : ARENA_DEFAULT_BYTES;
+	inj_config.arena_bytes = GT_MAX(inj_config.arena_bytes, GT_ARENA_MIN_BYTES);
+	inj_config.arena_bytes = GT_MIN(inj_config.arena_bytes, GT_ARENA_MAX_BYTES);
+	inj_config.graph_whole = graph && !strcmp(graph, "graph");
+	gt_rank_from_env(getenv, &inj_config.rank);
+	copy_env(inj_config.libcupti, sizeof(inj_config.libcupti), GT_ENV_LIBCUPTI);
+	copy_env(inj_config.step_range, sizeof(inj_config.step_range), GT_ENV_STEP_RANGE);
+	copy_env(inj_config.cuda_dirs[0], sizeof(inj_config.cuda_dirs[0]), "CONDA_PREFIX");
+	copy_env(inj_config.cuda_dirs[1], sizeof(inj_config.cuda_dirs[1]), "CUDA_HOME");
+	copy_env(inj_config.cuda_dirs[2], sizeof(inj_config.cuda_dirs[2]), "CUDA_PATH");
+	return true;
+}
+
+/* ---- fork and exit ---- */
+
+/* For kernels without MADV_WIPEONFORK. The descriptor goes, or the socket would outlive us. */
+static void in_child(void)
+{
+	memset(&inj_live, 0, sizeof(inj_live));
+	inj_transport_forget();
+}
+
+static void at_exit(void)
+{
+	if (inj_live_alive())
+		inj_control_exit();
+}
+
+/* ---- the session ---- */
+
+static int say_hello(int arena_fd)
+{
+	struct gt_msg_hello hello = {
+		.arena_bytes = inj_arena->arena_bytes,
+		.realtime_ns = inj_clock_ns(CLOCK_REALTIME),
+		.monotonic_ns = inj_clock_ns(CLOCK_MONOTONIC),
+		.pid = (uint32_t)getpid(),
+		.ppid = (uint32_t)getppid(),
+		.rank = inj_config.rank.rank,
+		.world_size = inj_config.rank.world_size,
+		.rank_source = (uint8_t)inj_config.rank.source,
+		.door = (uint8_t)first_door,
+	};
+
+	snprintf(hello.comm, sizeof(hello.comm), "%s", program_invocation_short_name);
+	return inj_transport_connect(inj_config.socket, &hello, arena_fd);
+}
+
+static void start(void)
+{
+	int arena_fd, err;
+
+	if (!read_environment())
+		return;
+	if (inj_steps_init() < 0)
+		inj_log(GT_LOG_WARN, "cannot use the step range '%s'", inj_config.step_range);
+	if (inj_events_init() < 0 || inj_names_init() < 0) {
+		inj_log(GT_LOG_ERROR, "this process is not traced: out of resources");
+		return;
+	}
+	err = inj_arena_create(inj_config.arena_bytes, inj_config.mode, &arena_fd);
+	if (err < 0) {
+		inj_log(GT_LOG_ERROR, "this process is not traced: no shared memory: %s",
+			strerrordesc_np(-err));
+		return;
+	}
+	err = say_hello(arena_fd);
+	close(arena_fd); /* the mapping and the collector have it */
+	if (err < 0) {
+		inj_log(GT_LOG_ERROR, "this process is not traced: no connection to gtrace: %s",
+			strerrordesc_np(-err));
+		return;
+	}
+	inj_python_init();
+	madvise(&inj_live, sizeof(inj_live), MADV_WIPEONFORK);
+	if (pthread_atfork(NULL, NULL, in_child) || atexit(at_exit))
+		inj_log(GT_LOG_DEBUG, "no hooks for fork and exit");
+	atomic_store(&inj_live.recording, inj_config.mode != GT_MODE_STEPS);
+	atomic_store(&inj_live.taking, inj_config.mode != GT_MODE_STEPS);
+	atomic_store(&inj_live.alive, 1);
+	err = inj_control_start();
+	if (err < 0) {
+		atomic_store(&inj_live.alive, 0);
+		inj_log(GT_LOG_ERROR, "this process is not traced: no thread: %s",
+			strerrordesc_np(-err));
+	}
+}
+
+bool inj_start(enum gt_door door)
+{
+	int saved = errno;
+
+	if (!inj_live_alive()) {
+		first_door = door;
+		pthread_once(&start_once, start);
+	}
+	errno = saved;
+	return inj_live_alive();
+}
+
+/* ---- the doors ---- */
+
+/* Called by libcuda in the first cuInit(), before that returns. Whatever comes, it shall go on. */
+GT_EXPORT int InitializeInjection(void)
+{
+	int saved = errno;
+
+	if (inj_start(GT_DOOR_CUDA))
+		pthread_once(&cuda_once, inj_control_attach);
+	errno = saved;
+	return 1;
+}
+
+int gtrace_inject_start(int door)
+{
+	return inj_start(door == GT_DOOR_PYTHON ? GT_DOOR_PYTHON : GT_DOOR_API);
+}
+
+void gtrace_inject_step(void)
+{
+	inj_step(GT_STEP_API, 0);
+}
+
+void gtrace_inject_optimizer_step(uint64_t key)
+{
+	inj_step(GT_STEP_OPTIMIZER, key);
+}
+
+void gtrace_inject_yield(void)
+{
+	inj_yield();
+}
+
+void gtrace_inject_resume(void)
+{
+	inj_resume();
+}

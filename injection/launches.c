@@ -1,0 +1,311 @@
+/*
+ * launches.c - the CUDA calls of the program, by callbacks while a window is open. One event for
+ * the outermost call: what it calls in turn belongs to it and has its correlation id.
+ *
+ * on_callback() runs on the program's threads in every traced call. It reads one thread-local
+ * pointer and the clock twice, and writes one event.
+ */
+#include "calls.h"
+#include "cupti_api.h"
+#include "events.h"
+
+/* More than any CUPTI has; 13.0 ends at 806 (driver) and 522 (runtime). */
+#define CBID_MAX 2048
+
+struct call {
+	uint32_t name_id; /* GT_EV_STRING */
+	struct inj_call_class class;
+};
+
+static struct call calls[CUPTI_CB_DOMAIN_RUNTIME_API + 1][CBID_MAX];
+static const CUpti_CallbackDomain domains[] = { CUPTI_CB_DOMAIN_DRIVER_API,
+						CUPTI_CB_DOMAIN_RUNTIME_API };
+
+static CUpti_SubscriberHandle subscriber;
+
+/* ---- the callback ---- */
+
+/* The id that the records of a graph launched into this stream will carry. */
+static uint32_t stream_of(const CUpti_CallbackData *data, const struct call *call)
+{
+	uint32_t id = GT_STREAM_UNKNOWN;
+	CUstream stream;
+
+	if (!inj_cupti.cuptiGetStreamIdEx || !data->functionParams)
+		return id;
+	/* cudaGraphLaunch(graph, stream) and its driver form alike */
+	memcpy(&stream, (const char *)data->functionParams + sizeof(void *), sizeof(stream));
+	if (inj_cupti.cuptiGetStreamIdEx(data->context, stream, call->class.per_thread_stream,
+					 &id) != CUPTI_SUCCESS)
+		id = GT_STREAM_UNKNOWN;
+	return id;
+}
+
+static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+		     const CUpti_CallbackData *data)
+{
+	struct inj_thread *self;
+	struct inj_open_call *open;
+	const struct call *call;
+	uint32_t generation;
+
+	if (!atomic_load_explicit(&inj_live.taking, memory_order_relaxed))
+		return;
+	self = inj_thread_self();
+	if (!self)
+		return;
+	/*
+	 * An inner call; unless the open one is of a former subscription, or began again without an
+	 * end (the program left it by longjmp).
+	 */
+	open = &self->open;
+	generation = atomic_load_explicit(&inj_live.generation, memory_order_relaxed);
+	if (open->generation == generation && (open->domain != domain || open->cbid != cbid))
+		return;
+	call = &calls[domain][cbid];
+	open->generation = generation;
+	open->domain = (uint16_t)domain;
+	open->cbid = cbid;
+	open->correlation = data->correlationId;
+	open->stream = GT_STREAM_UNKNOWN;
+	open->flags = 0;
+	if (call->class.sizes && inj_call_is_empty(call->class.sizes, data->functionParams))
+		open->flags = GT_CALL_EMPTY;
+	if (call->class.klass == GT_CALL_GRAPH)
+		open->stream = stream_of(data, call);
+	open->step = inj_step_now();
+	open->start_ns = inj_clock_ns(CLOCK_REALTIME);
+}
+
+static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+			 const CUpti_CallbackData *data)
+{
+	struct inj_thread *self = inj_self;
+	struct inj_open_call *open;
+	const struct call *call;
+	struct gt_ev_call *ev;
+	int result = 0;
+
+	if ((uintptr_t)self <= (uintptr_t)INJ_THREAD_LIMBO)
+		return;
+	/* Only what was seen to begin, with the kinds on, is sure to have a GPU record. */
+	open = &self->open;
+	if (open->correlation != data->correlationId || open->cbid != cbid ||
+	    open->domain != domain ||
+	    open->generation != atomic_load_explicit(&inj_live.generation, memory_order_relaxed))
+		return;
+	open->generation = 0;
+	call = &calls[domain][cbid];
+	if (data->functionReturnValue)
+		memcpy(&result, data->functionReturnValue, sizeof(result));
+
+	ev = inj_event_begin(self, sizeof(*ev));
+	if (!ev)
+		return;
+	ev->ev.type = GT_EV_CALL;
+	ev->ev.size_bytes = sizeof(*ev);
+	ev->ev.step = open->step;
+	ev->ev.time_ns = open->start_ns;
+	ev->end_ns = inj_clock_ns(CLOCK_REALTIME);
+	ev->correlation = open->correlation;
+	ev->name_id = call->name_id;
+	ev->domain = open->domain;
+	ev->klass = call->class.klass;
+	ev->cbid = cbid;
+	ev->flags = open->flags | (result ? GT_CALL_FAILED : 0);
+	ev->stream = open->stream;
+	inj_event_end(self);
+}
+
+static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+				 const void *data)
+{
+	const CUpti_CallbackData *info = data;
+
+	(void)arg;
+	if (GT_UNLIKELY(!inj_live_alive()))
+		return;
+	if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+		/* A call that makes a graph node is captured into a graph instead of run. */
+		if ((uintptr_t)inj_self > (uintptr_t)INJ_THREAD_LIMBO)
+			inj_self->open.flags |= GT_CALL_CAPTURED;
+		return;
+	}
+	if (GT_UNLIKELY(domain > CUPTI_CB_DOMAIN_RUNTIME_API || cbid >= CBID_MAX))
+		return;
+	if (info->callbackSite == CUPTI_API_ENTER)
+		on_enter(domain, cbid, info);
+	else
+		on_exit_call(domain, cbid, info);
+}
+
+/* ---- which calls ---- */
+
+void inj_launches_init(void)
+{
+	if (!inj_cupti.cuptiGetCallbackName)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(domains); i++) {
+		for (uint32_t cbid = 1; cbid < CBID_MAX; cbid++) {
+			struct call *call = &calls[domains[i]][cbid];
+			char name[INJ_CALL_NAME_MAX];
+			const char *text = NULL;
+
+			if (inj_cupti.cuptiGetCallbackName(domains[i], cbid, &text) !=
+				    CUPTI_SUCCESS ||
+			    !text)
+				continue;
+			inj_call_classify(text, &call->class, name);
+			if (call->class.klass != GT_CALL_OTHER)
+				call->name_id = inj_intern(name, strlen(name));
+		}
+	}
+}
+
+/* Calls set(domain, cbid) for every call of a class up to last. Returns for how many it failed. */
+static unsigned for_each_call(enum gt_call_class last,
+			      CUptiResult (*set)(CUpti_CallbackDomain, CUpti_CallbackId))
+{
+	unsigned failed = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(domains); i++)
+		for (uint32_t cbid = 1; cbid < CBID_MAX; cbid++)
+			if (calls[domains[i]][cbid].class.klass != GT_CALL_OTHER &&
+			    calls[domains[i]][cbid].class.klass <= last &&
+			    set(domains[i], cbid) != CUPTI_SUCCESS)
+				failed++;
+	return failed;
+}
+
+static CUptiResult enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	return inj_cupti.cuptiEnableCallback(1, subscriber, domain, cbid);
+}
+
+/* 0, -EBUSY when another tool has the only place, -EIO (said). */
+static int subscribe(void)
+{
+	CUptiResult result;
+	unsigned failed;
+
+	if (!inj_cupti.cuptiSubscribe || !inj_cupti.cuptiUnsubscribe ||
+	    !inj_cupti.cuptiEnableCallback)
+		return -EBUSY;
+	result = inj_cupti.cuptiSubscribe(&subscriber, on_callback, NULL);
+	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+	    result == CUPTI_ERROR_MAX_LIMIT_REACHED || result == CUPTI_ERROR_NOT_COMPATIBLE)
+		return -EBUSY;
+	if (result != CUPTI_SUCCESS) {
+		inj_log(GT_LOG_WARN, "CUPTI does not report CUDA calls: %s (%d)",
+			inj_cupti_error(result), (int)result);
+		return -EIO;
+	}
+	atomic_fetch_add_explicit(&inj_live.generation, 1, memory_order_relaxed);
+	failed = for_each_call(GT_CALL_ALLOC, enable_callback);
+	if (enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) !=
+	    CUPTI_SUCCESS)
+		failed++;
+	if (failed)
+		inj_log(GT_LOG_WARN, "CUPTI does not report %u of the CUDA calls", failed);
+	return 0;
+}
+
+/* ---- the same by activity records ---- */
+
+static CUptiResult set_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, uint8_t on)
+{
+	return domain == CUPTI_CB_DOMAIN_RUNTIME_API
+		       ? inj_cupti.cuptiActivityEnableRuntimeApi(cbid, on)
+		       : inj_cupti.cuptiActivityEnableDriverApi(cbid, on);
+}
+
+static CUptiResult enable_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	return set_record(domain, cbid, 1);
+}
+
+static CUptiResult disable_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	return set_record(domain, cbid, 0);
+}
+
+/* From CUPTI 12.5 on. */
+static bool has_filter(void)
+{
+	return inj_cupti.cuptiActivityEnableRuntimeApi && inj_cupti.cuptiActivityEnableDriverApi;
+}
+
+/* The records have callback ids for names. */
+static CUptiResult publish_name(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	struct gt_ev_name *ev = inj_reserve(GT_EV_API_NAME, sizeof(*ev));
+
+	if (!ev)
+		return CUPTI_ERROR_OUT_OF_MEMORY;
+	ev->ref = (uint64_t)domain << 32 | cbid;
+	ev->name_id = calls[domain][cbid].name_id;
+	ev->reserved = 0;
+	inj_commit();
+	return CUPTI_SUCCESS;
+}
+
+static CUpti_ActivityThreadIdType former_thread_ids;
+
+static int records_on(void)
+{
+	static bool published;
+
+	if (!published)
+		published = !for_each_call(GT_CALL_ALLOC, publish_name);
+	/* Records name threads as CUPTI is told to; what the program chose is put back. */
+	if (inj_cupti.cuptiGetThreadIdType && inj_cupti.cuptiSetThreadIdType) {
+		inj_cupti.cuptiGetThreadIdType(&former_thread_ids);
+		inj_cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+	}
+	/* By the header, single calls can be enabled without the kind, which would mean all. */
+	if (has_filter())
+		return for_each_call(GT_CALL_SYNC, enable_record) ? -EIO : 0;
+	if (inj_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) != CUPTI_SUCCESS ||
+	    inj_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER) != CUPTI_SUCCESS)
+		return -EIO;
+	return 0;
+}
+
+static void records_off(void)
+{
+	if (has_filter()) {
+		for_each_call(GT_CALL_SYNC, disable_record);
+	} else {
+		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
+		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+	}
+	if (inj_cupti.cuptiGetThreadIdType && inj_cupti.cuptiSetThreadIdType)
+		inj_cupti.cuptiSetThreadIdType(former_thread_ids);
+}
+
+/* ---- either ---- */
+
+static enum { BY_NOTHING, BY_CALLBACKS, BY_RECORDS } how;
+
+int inj_launches_on(void)
+{
+	int err = subscribe();
+
+	how = err ? BY_NOTHING : BY_CALLBACKS;
+	if (err != -EBUSY)
+		return err;
+	how = BY_RECORDS;
+	if (records_on() < 0)
+		inj_log(GT_LOG_WARN, "another tool is subscribed to CUPTI, and its records of "
+				     "CUDA calls cannot be had either");
+	return err;
+}
+
+void inj_launches_off(void)
+{
+	if (how == BY_CALLBACKS)
+		inj_cupti.cuptiUnsubscribe(subscriber);
+	else if (how == BY_RECORDS)
+		records_off();
+	how = BY_NOTHING;
+}

@@ -1,0 +1,134 @@
+/*
+ * session.h - what the files of the session share beyond inject.h.
+ */
+#ifndef INJ_SESSION_H
+#define INJ_SESSION_H
+
+#include "inject.h"
+#include "rank.h"
+
+#include <sys/un.h>
+
+/* ---- inject.c ---- */
+
+/*
+ * What the hot paths look at. The kernel zeroes this page in every child that fork() or a raw
+ * clone() makes (MADV_WIPEONFORK), so that a child is inert before it runs anything of ours.
+ */
+struct inj_live {
+	_Atomic uint32_t alive;      /* a session runs in this very process */
+	_Atomic uint32_t recording;  /* events of ranges are wanted */
+	_Atomic uint32_t taking;     /* CUDA calls are wanted */
+	_Atomic uint32_t generation; /* of the subscription to CUDA calls */
+	_Atomic uint32_t armed;      /* what this phase of the schedule wants is switched on */
+	_Atomic uint32_t on;         /* CUPTI's kinds and callbacks are on */
+	_Atomic uint32_t request;    /* work for the control thread, a counter */
+	_Atomic uint32_t done;       /* the last request it has dealt with */
+} __attribute__((aligned(4096)));
+extern struct inj_live inj_live;
+
+static inline bool inj_live_alive(void)
+{
+	return atomic_load_explicit(&inj_live.alive, memory_order_relaxed);
+}
+
+/* The environment, read once at entry. */
+
+struct inj_config {
+	struct gt_schedule schedule;
+	struct gt_rank rank;
+	uint32_t sources;        /* bit enum gt_step_source: marks that count */
+	enum gt_arena_mode mode; /* at the start */
+	uint64_t arena_bytes;
+	bool graph_whole; /* one GPU record a graph launch instead of one a node */
+	bool debug;
+	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char libcupti[1024];    /* empty: look for it */
+	char cuda_dirs[3][512]; /* CONDA_PREFIX, CUDA_HOME, CUDA_PATH */
+	char step_range[1024];  /* empty: none */
+};
+extern struct inj_config inj_config;
+
+/* ---- arena.c ---- */
+
+/* The arena as the collector sees it; set before inj_live.alive, never changed. */
+extern struct gt_arena_hdr *inj_arena;
+
+/* Make the arena; the pages of its GPU buffers come with inj_arena_populate(). 0 or -errno. */
+int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd);
+
+/*
+ * Back the GPU buffers with memory now, so that no later write can fail. 0, or -errno and nothing
+ * may be written there.
+ */
+int inj_arena_populate(void);
+
+/* Take a free chunk of this pool, BUSY and in order; NULL when there is none. */
+struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid);
+void *inj_chunk_data(enum gt_pool pool, const struct gt_chunk *chunk);
+/* Its owner writes no more: the collector's turn. */
+void inj_chunk_done(struct gt_chunk *chunk, uint32_t used_bytes);
+/* The BUSY buffer chunk that starts at data, NULL when data is no chunk of the pool. */
+struct gt_chunk *inj_chunk_of(enum gt_pool pool, const void *data);
+
+/* ---- names.c ---- */
+
+int inj_names_init(void); /* 0 or -errno */
+
+/* The id of a kernel's name, cached by its address too; 0 when it has none or it failed. */
+uint32_t inj_intern_pointer(const char *name);
+
+/* ---- transport.c ---- */
+
+/*
+ * Connect to the collector and say hello, with the arena's descriptor. Waits 200 ms at most for a
+ * place in the collector's queue. 0 or -errno.
+ */
+int inj_transport_connect(const char *path, const struct gt_msg_hello *hello, int arena_fd);
+
+/*
+ * Send one message, whose header this fills. Never waits for more than wait_ms. 0; -EAGAIN when
+ * there is no room; -EBADF when the program closed the descriptor; else the collector is gone.
+ */
+int inj_transport_send(enum gt_msg_type type, void *msg, uint32_t size_bytes, int wait_ms);
+
+/* The next message, its type > 0 with *cycle set; 0 none; -EBADF and others as for send. */
+int inj_transport_recv(uint64_t *cycle);
+
+void inj_transport_forget(void); /* fork child: drop the descriptor without a word */
+
+/* ---- control.c ---- */
+
+int inj_control_start(void); /* 0 or -errno */
+
+/* Something changed: wake the control thread. The ticket is for inj_control_wait(). */
+uint32_t inj_control_post(void);
+
+/* Wait until the control thread has dealt with what was posted, timeout_ms at most. */
+bool inj_control_wait(uint32_t ticket, unsigned timeout_ms);
+
+/* The first cuInit() is running on this thread: find CUPTI, switch on what is wanted by now. */
+void inj_control_attach(void);
+
+/* The program ends in an orderly way. Waits 200 ms at most, and only with a window open. */
+void inj_control_exit(void);
+
+/* ---- steps.c ---- */
+
+int inj_steps_init(void); /* 0 or -errno: the regex */
+
+/* Do the kinds and callbacks have to be on in this step? */
+bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos);
+
+/* The source of the steps once it cannot change any more, GT_STEP_NONE before. */
+enum gt_step_source inj_steps_frozen(void);
+
+/* ---- device.c ---- */
+
+uint32_t inj_driver_version(void);  /* cuDriverGetVersion(), 0 when not known */
+uint32_t inj_runtime_version(void); /* of a mapped libcudart, 0 when not known */
+
+/* Send the properties of every GPU. true when done, false when CUDA is not initialized yet. */
+bool inj_devices_send(void);
+
+#endif

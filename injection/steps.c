@@ -1,0 +1,159 @@
+/*
+ * steps.c - in which step the program is. Each source of marks counts for itself; the highest one
+ * seen rules, until the first warm-up freezes the choice.
+ */
+#include "events.h"
+
+#include <regex.h>
+
+/* How long a program may wait before its first active step for what is to be switched on. */
+#define ARM_WAIT_MS 20
+
+static _Atomic uint32_t counts[GT_STEP_SOURCE_MAX];
+
+/* What rules, in one word: the step, its source, and whether that can still change. */
+static _Atomic uint64_t ruling;
+
+#define RULING_STEP(word)   ((uint32_t)(word))
+#define RULING_SOURCE(word) ((enum gt_step_source)((word) >> 32 & 0xff))
+#define RULING_FROZEN       (UINT64_C(1) << 40)
+#define RULING_WORD(step, source, frozen) \
+	((uint64_t)(step) | (uint64_t)(source) << 32 | ((frozen) ? RULING_FROZEN : 0))
+
+/* ---- the optimizer hook ---- */
+
+static _Atomic uint64_t anchor_key;    /* the first optimizer seen; the others' steps are parts */
+static _Atomic uint64_t anchor_events; /* of all threads when it was last seen */
+
+/*
+ * Several optimizers, or one that is called several times, make one step: it ends when the first
+ * one comes round again with work in between. Without a window no work is seen, and it is assumed.
+ */
+static bool optimizer_ends_step(uint64_t key)
+{
+	uint64_t anchor = 0, before, now;
+
+	if (!atomic_compare_exchange_strong(&anchor_key, &anchor, key) && anchor != key)
+		return false;
+	now = inj_events_total();
+	before = atomic_exchange(&anchor_events, now);
+	return !anchor || !atomic_load_explicit(&inj_live.taking, memory_order_relaxed) ||
+	       before != now;
+}
+
+/* ---- steps ---- */
+
+bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos)
+{
+	gt_schedule_at(&inj_config.schedule, step, ret_pos);
+	switch (ret_pos->phase) {
+	case GT_PHASE_WARMUP:
+	case GT_PHASE_ACTIVE:
+		return true;
+	case GT_PHASE_IDLE:
+		return !inj_config.schedule.warmup && ret_pos->steps_to_active == 1;
+	default:
+		return false;
+	}
+}
+
+enum gt_step_source inj_steps_frozen(void)
+{
+	uint64_t word = atomic_load_explicit(&ruling, memory_order_relaxed);
+
+	return word & RULING_FROZEN ? RULING_SOURCE(word) : GT_STEP_NONE;
+}
+
+/* Does the control thread have anything to do between these steps? */
+static bool phase_changes(uint32_t from, uint32_t to)
+{
+	struct gt_sched_pos a, b;
+
+	if (inj_steps_wanted(from, &a) != inj_steps_wanted(to, &b))
+		return true;
+	return a.phase != b.phase || a.cycle != b.cycle;
+}
+
+/* The program is in this step now, by this source. */
+static void enter_step(uint32_t step, enum gt_step_source source)
+{
+	struct gt_ev_step *ev;
+
+	atomic_store_explicit(&inj_arena->step, step, memory_order_relaxed);
+	atomic_store_explicit(&inj_arena->step_source, source, memory_order_relaxed);
+	ev = inj_reserve(GT_EV_STEP, sizeof(*ev));
+	if (!ev)
+		return;
+	ev->ev.step = step;
+	ev->source = source;
+	ev->reserved = 0;
+	inj_commit();
+}
+
+void inj_step(enum gt_step_source source, uint64_t key)
+{
+	struct gt_sched_pos pos;
+	uint64_t old, new;
+	uint32_t count, mode = GT_MODE_KEEP, ticket;
+	bool first;
+
+	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
+		return;
+	if (source == GT_STEP_OPTIMIZER && !optimizer_ends_step(key))
+		return;
+	count = atomic_fetch_add_explicit(&counts[source], 1, memory_order_relaxed) + 1;
+	old = atomic_load_explicit(&ruling, memory_order_relaxed);
+	do {
+		bool frozen = old & RULING_FROZEN;
+
+		if (source < RULING_SOURCE(old) || (frozen && source != RULING_SOURCE(old)) ||
+		    (source == RULING_SOURCE(old) && count <= RULING_STEP(old)))
+			return;
+		new = RULING_WORD(count, source, frozen || inj_steps_wanted(count, &pos));
+	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
+
+	enter_step(count, source);
+	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
+	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
+		return;
+	ticket = inj_control_post();
+	/* A window that opens before it is switched on would miss its beginning. */
+	inj_steps_wanted(count, &pos);
+	if (pos.phase == GT_PHASE_ACTIVE &&
+	    !atomic_load_explicit(&inj_live.armed, memory_order_relaxed))
+		inj_control_wait(ticket, ARM_WAIT_MS);
+}
+
+/* ---- ranges that are steps ---- */
+
+static regex_t step_regex;
+static bool step_regex_set;
+static char step_text[sizeof(inj_config.step_range)]; /* a pattern without operators */
+static size_t step_text_len;
+
+int inj_steps_init(void)
+{
+	const char *pattern = inj_config.step_range;
+
+	if (!*pattern)
+		return 0;
+	if (!pattern[strcspn(pattern, "\\^$.[]|()*+?{}")]) {
+		step_text_len = strlen(pattern);
+		memcpy(step_text, pattern, step_text_len + 1);
+		return 0;
+	}
+	if (regcomp(&step_regex, pattern, REG_EXTENDED | REG_NOSUB))
+		return -EINVAL;
+	step_regex_set = true;
+	return 0;
+}
+
+bool inj_is_step_name(const char *bytes, size_t len)
+{
+	regmatch_t range = { .rm_so = 0, .rm_eo = (regoff_t)len };
+
+	if (step_text_len)
+		return memmem(bytes, len, step_text, step_text_len);
+	/* REG_STARTEND: the name need not end in NUL; what it matched is not reported. */
+	return step_regex_set && !regexec(&step_regex, bytes, 1, &range, REG_STARTEND);
+}
