@@ -58,56 +58,96 @@ def _nothing(key):
     pass
 
 
-def _make_post_hook():
-    """A hook for the end of Optimizer.step(), in the form torch's registration takes."""
+def _first_step(key):
+    global _step
+    injection = _Injection.open()
+    # The hook below stays set in any case, as torch is iterating over its hooks now.
+    _step = injection.step if injection else _nothing
+    _step(key)
 
-    def first_step(key):
-        nonlocal step
-        injection = _Injection.open()
-        # The hook stays registered, as torch is iterating over its hooks now.
-        step = injection.step if injection else _nothing
-        step(key)
 
-    def post_hook(optimizer, args, kwargs):
-        step(id(optimizer))
+_step = _first_step
 
-    step = first_step
-    return post_hook
+
+def _post_hook(optimizer, args, kwargs):
+    """Called when an Optimizer.step() has ended, in the form torch wants of such a hook."""
+    _step(id(optimizer))
 
 
 def _hook_optimizer(module):
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register:  # torch 2.0
-        register(_make_post_hook())
+        register(_post_hook)
     else:
-        _wrap_steps(module.Optimizer, _make_post_hook())
+        _wrap_classes(module.Optimizer)
 
 
-def _wrap_steps(optimizer_class, post_hook):
-    """Older torch wraps step() of each class when the first instance is made; so do we."""
+_wrapped_steps = set()
+
+
+def _wrap_step(cls):
+    from functools import wraps
+
+    step = cls.step
+
+    @wraps(step)
+    def step_and_mark(self, *args, **kwargs):
+        result = step(self, *args, **kwargs)
+        _post_hook(self, args, kwargs)
+        return result
+
+    _wrapped_steps.add(step_and_mark)
+    cls.step = step_and_mark
+
+
+def _hooked_classes(optimizer_class):
+    """The classes whose step() torch says it has wrapped, and we have not."""
+    for cls in optimizer_class.__subclasses__():
+        step = vars(cls).get("step")
+        if getattr(step, "hooked", False) and step not in _wrapped_steps:
+            yield cls
+        yield from _hooked_classes(cls)
+
+
+def _wrap_classes(optimizer_class):
+    """Torch before 2.0 wraps step() of each class when its first instance is made; so do we."""
     from functools import wraps
 
     wrap_class = optimizer_class._hook_for_profile
-    ours = set()
-
-    def wrapped(step):
-        @wraps(step)
-        def step_and_mark(self, *args, **kwargs):
-            result = step(self, *args, **kwargs)
-            post_hook(self, args, kwargs)
-            return result
-
-        ours.add(step_and_mark)
-        return step_and_mark
 
     @wraps(wrap_class)
     def hook_for_profile(self):
         wrap_class(self)
-        cls = type(self)
-        if cls.step not in ours:
-            cls.step = wrapped(cls.step)
+        if type(self).step not in _wrapped_steps:
+            _wrap_step(type(self))
 
+    for cls in list(_hooked_classes(optimizer_class)):
+        _wrap_step(cls)
     optimizer_class._hook_for_profile = hook_for_profile
+
+
+def _hook_dynamo(module):
+    """The first torch.compile() of torch 2.0 to 2.3 takes the wrapper that calls the hooks off
+    torch's optimizers, but leaves them marked as having it."""
+    optimizer_class = sys.modules["torch.optim.optimizer"].Optimizer
+    wrapper = optimizer_class.profile_hook_step.__code__.co_consts
+    patch = module.TorchPatcher.patch
+
+    def wrap_unwrapped():
+        for cls in list(_hooked_classes(optimizer_class)):
+            if cls.step.__code__ not in wrapper:
+                _wrap_step(cls)
+
+    def patch_and_wrap():
+        result = patch()
+        try:
+            wrap_unwrapped()
+        except _FAILURES:
+            pass
+        return result
+
+    wrap_unwrapped()
+    module.TorchPatcher.patch = staticmethod(patch_and_wrap)
 
 
 # ---- the program's own profiler ----
@@ -195,6 +235,7 @@ def _hook_torch_profiler(module):
 
 _waiting = {
     "torch.optim.optimizer": _hook_optimizer,
+    "torch._dynamo.eval_frame": _hook_dynamo,
     "torch.autograd.profiler": _hook_autograd_profiler,
     "torch.profiler.profiler": _hook_torch_profiler,
 }
