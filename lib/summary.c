@@ -1,0 +1,331 @@
+/*
+ * summary.c - collects a summary from the events of a trace; see summary.h.
+ */
+#include "base.h"
+#include "summary.h"
+#include "summary_priv.h"
+
+#include <stdlib.h>
+
+#define STEP_PREFIX GT_STR("ProfilerStep#")
+
+/* Times beyond it (73 years in ns) are clamped: start, duration and end stay within 64 bits. */
+#define TIME_MAX_NS (INT64_C(1) << 61)
+
+/* A producer that numbers more devices than this does not number devices. */
+#define MAX_DEVICES 4096
+
+static uint64_t add_sat(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat)
+{
+	return stat->calls ? (stat->total_ns + stat->calls / 2) / stat->calls : 0;
+}
+
+static int add_call(struct gt_summary_table *table, struct gt_str name, uint64_t dur_ns)
+{
+	uint32_t number = gt_intern(&table->names, name);
+	struct gt_summary_stat *stat;
+
+	if (number == GT_INTERN_FAILED)
+		return -ENOMEM;
+	if (number >= table->cap) {
+		uint32_t cap = table->cap ? table->cap * 2 : 64;
+
+		stat = realloc(table->stats, cap * sizeof(*stat));
+		if (!stat)
+			return -ENOMEM;
+		memset(stat + table->cap, 0, (cap - table->cap) * sizeof(*stat));
+		table->stats = stat;
+		table->cap = cap;
+	}
+	stat = &table->stats[number];
+	stat->min_ns = stat->calls ? GT_MIN(stat->min_ns, dur_ns) : dur_ns;
+	stat->max_ns = GT_MAX(stat->max_ns, dur_ns);
+	stat->total_ns = add_sat(stat->total_ns, dur_ns);
+	stat->calls++;
+	return 0;
+}
+
+static void release_table(struct gt_summary_table *table)
+{
+	gt_interner_release(&table->names);
+	free(table->stats);
+}
+
+/* ---- GPU work -------------------------------------------------------------------------------- */
+
+static struct gt_summary_gpu *find_gpu(struct gt_summary *summary, int64_t device)
+{
+	size_t at = summary->gpu_count;
+	struct gt_summary_gpu *gpus;
+
+	while (at > 0 && summary->gpus[at - 1].device > device)
+		at--;
+	if (at > 0 && summary->gpus[at - 1].device == device)
+		return &summary->gpus[at - 1];
+	gpus = realloc(summary->gpus, (summary->gpu_count + 1) * sizeof(*gpus));
+	if (!gpus)
+		return NULL;
+	summary->gpus = gpus;
+	memmove(gpus + at + 1, gpus + at, (summary->gpu_count - at) * sizeof(*gpus));
+	gpus[at] = (struct gt_summary_gpu){ .device = device,
+					    .first_ns = INT64_MAX,
+					    .last_ns = INT64_MIN };
+	summary->gpu_count++;
+	return &gpus[at];
+}
+
+static bool contains(struct gt_str text, struct gt_str lower_word)
+{
+	for (size_t i = 0; i + lower_word.len <= text.len; i++) {
+		size_t k = 0;
+
+		while (k < lower_word.len && (text.ptr[i + k] | 0x20) == (lower_word.ptr[k] | 0x20))
+			k++;
+		if (k == lower_word.len)
+			return true;
+	}
+	return false;
+}
+
+static bool is_communication(struct gt_str name)
+{
+	return contains(name, GT_STR("nccl")) || contains(name, GT_STR("rccl")) ||
+	       contains(name, GT_STR("cross_device_reduce"));
+}
+
+/* args.device; the pid of GPU work is the device, too. */
+static int64_t device_of(const struct gt_trace_event *event)
+{
+	static const struct gt_str keys[] = { GT_STR("device") };
+	struct gt_str values[ARRAY_SIZE(keys)];
+	int64_t device;
+
+	gt_trace_event_args(event, keys, values, ARRAY_SIZE(keys));
+	if (!gt_json_int(values[0], &device) && !gt_json_int(event->pid.text, &device))
+		device = event->pid.text.ptr ? 0 : event->pid.number;
+	return device < 0 || device > MAX_DEVICES ? MAX_DEVICES : device;
+}
+
+static int add_gpu_work(struct gt_summary *summary, const struct gt_trace_event *event,
+			uint64_t dur_ns)
+{
+	struct gt_summary_gpu *gpu = find_gpu(summary, device_of(event));
+	int64_t end_ns = event->ts_ns + (int64_t)dur_ns;
+	struct gt_intervals *set;
+
+	if (!gpu)
+		return -ENOMEM;
+	if (event->cat == GT_CAT_MEMCPY)
+		set = &gpu->memcpy;
+	else
+		set = is_communication(event->name) ? &gpu->comm : &gpu->compute;
+	gpu->ops++;
+	gpu->first_ns = GT_MIN(gpu->first_ns, event->ts_ns);
+	gpu->last_ns = GT_MAX(gpu->last_ns, end_ns);
+	return gt_intervals_add(set, event->ts_ns, end_ns);
+}
+
+static void split_gpu_time(struct gt_summary_gpu *gpu)
+{
+	const struct gt_intervals *sets[] = { &gpu->compute, &gpu->comm, &gpu->memcpy };
+	uint64_t with_comm_ns;
+
+	gt_intervals_merge(&gpu->compute);
+	gt_intervals_merge(&gpu->comm);
+	gt_intervals_merge(&gpu->memcpy);
+	gpu->span_ns = (uint64_t)gpu->last_ns - (uint64_t)gpu->first_ns;
+	gpu->busy_ns = gt_intervals_union_ns(sets, 3);
+	gpu->compute_ns = gt_intervals_union_ns(sets, 1);
+	gpu->comm_ns = gt_intervals_union_ns(sets + 1, 1);
+	gpu->memcpy_ns = gt_intervals_union_ns(sets + 2, 1);
+	with_comm_ns = gt_intervals_union_ns(sets, 2);
+	gpu->exposed_comm_ns = with_comm_ns - gpu->compute_ns;
+	gpu->exposed_memcpy_ns = gpu->busy_ns - with_comm_ns;
+	gpu->idle_ns = gpu->span_ns - gpu->busy_ns;
+}
+
+/* ---- host ------------------------------------------------------------------------------------ */
+
+static bool has(struct gt_str text, struct gt_str part)
+{
+	return text.len && memmem(text.ptr, text.len, part.ptr, part.len);
+}
+
+/*
+ * Whether a CUDA or HIP call makes the host wait: for the GPU, for a copy (those not Async; sets
+ * do not block), or for memory of the device or pinned memory, whose mapping stops the device.
+ */
+static bool blocks_host(struct gt_str name)
+{
+	if (has(name, GT_STR("Synchronize")))
+		return true;
+	if (has(name, GT_STR("Async")) || has(name, GT_STR("Graph")))
+		return false;
+	return has(name, GT_STR("Memcpy")) || has(name, GT_STR("Malloc")) ||
+	       has(name, GT_STR("Free")) || has(name, GT_STR("MemAlloc")) ||
+	       has(name, GT_STR("HostAlloc")) || has(name, GT_STR("HostRegister")) ||
+	       has(name, GT_STR("HostUnregister"));
+}
+
+static int add_step(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
+{
+	uint32_t name = gt_intern(&summary->step_names, event->name);
+
+	if (name == GT_INTERN_FAILED)
+		return -ENOMEM;
+	if (summary->step_count == summary->step_cap) {
+		size_t cap = summary->step_cap ? summary->step_cap * 2 : 16;
+		struct gt_summary_step *steps = realloc(summary->steps, cap * sizeof(*steps));
+
+		if (!steps)
+			return -ENOMEM;
+		summary->steps = steps;
+		summary->step_cap = cap;
+	}
+	summary->steps[summary->step_count++] =
+		(struct gt_summary_step){ name, event->ts_ns, dur_ns };
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct gt_summary_step *left = a, *right = b;
+
+	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
+{
+	int rc;
+
+	switch (event->cat) {
+	case GT_CAT_KERNEL:
+		rc = add_call(&summary->kernels, event->name, dur_ns);
+		return rc ? rc : add_gpu_work(summary, event, dur_ns);
+	case GT_CAT_MEMCPY:
+	case GT_CAT_MEMSET:
+		rc = add_call(&summary->copies, event->name, dur_ns);
+		return rc ? rc : add_gpu_work(summary, event, dur_ns);
+	case GT_CAT_RUNTIME:
+	case GT_CAT_DRIVER:
+		return blocks_host(event->name) ? add_call(&summary->blocking, event->name, dur_ns)
+						: 0;
+	case GT_CAT_CPU_OP: /* steps of 2020 and 2021 */
+	case GT_CAT_ANNOTATION:
+		if (gt_str_starts(event->name, STEP_PREFIX))
+			return add_step(summary, event, dur_ns);
+		if (event->cat == GT_CAT_ANNOTATION)
+			return add_call(&summary->ranges, event->name, dur_ns);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int on_event(void *context, const struct gt_trace_event *event)
+{
+	struct gt_summary *summary = context;
+	struct gt_trace_event clamped;
+	int64_t dur_ns;
+
+	if (event->cat == GT_CAT_OTHER || event->cat == GT_CAT_NONE || event->phase != 'X')
+		return 0;
+	summary->is_kineto = true;
+	summary->spans++;
+	if (!event->has_ts || !event->has_dur) {
+		summary->without_dur++;
+		return 0;
+	}
+	clamped = *event;
+	clamped.ts_ns = GT_MAX(GT_MIN(event->ts_ns, TIME_MAX_NS), -TIME_MAX_NS);
+	dur_ns = GT_MIN(event->dur_ns, TIME_MAX_NS);
+	summary->negative += dur_ns < 0;
+	return add_span(summary, &clamped, (uint64_t)GT_MAX(dur_ns, 0));
+}
+
+static int on_member(void *context, struct gt_str key, struct gt_str raw)
+{
+	return gt_summary_member(context, key, raw);
+}
+
+static void finish(struct gt_summary *summary)
+{
+	for (size_t i = 0; i < summary->gpu_count; i++)
+		split_gpu_time(&summary->gpus[i]);
+	if (summary->step_count)
+		qsort(summary->steps, summary->step_count, sizeof(*summary->steps), by_start);
+	gt_summary_name_producer(summary);
+}
+
+int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
+		    struct gt_err *err)
+{
+	struct gt_summary *summary = calloc(1, sizeof(*summary));
+	struct gt_trace_hooks hooks = { .event = on_event, .member = on_member };
+	int rc = -ENOMEM;
+
+	if (summary) {
+		summary->rank = -1;
+		summary->path = strdup(path);
+		hooks.context = summary;
+	}
+	if (!summary || !summary->path) {
+		gt_summary_free(summary);
+		return gt_err_set(err, rc, "out of memory");
+	}
+	rc = gt_trace_read(gz, &hooks, &summary->read, err);
+	if (rc) {
+		gt_summary_free(summary);
+		return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
+	}
+	summary->gz = *gt_gz_status(gz);
+	finish(summary);
+	*ret = summary;
+	return 0;
+}
+
+int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err)
+{
+	struct gt_gz_reader *gz;
+	int rc = gt_gz_open(&gz, path, err);
+
+	if (rc)
+		return rc;
+	rc = gt_summary_read(ret, gz, path, err);
+	gt_gz_close(gz);
+	return rc;
+}
+
+void gt_summary_free(struct gt_summary *summary)
+{
+	if (!summary)
+		return;
+	for (size_t i = 0; i < summary->gpu_count; i++) {
+		gt_intervals_release(&summary->gpus[i].compute);
+		gt_intervals_release(&summary->gpus[i].comm);
+		gt_intervals_release(&summary->gpus[i].memcpy);
+	}
+	free(summary->gpus);
+	free(summary->steps);
+	free(summary->path);
+	release_table(&summary->kernels);
+	release_table(&summary->copies);
+	release_table(&summary->blocking);
+	release_table(&summary->ranges);
+	gt_interner_release(&summary->step_names);
+	gt_buf_release(&summary->producer);
+	gt_buf_release(&summary->runtime);
+	gt_buf_release(&summary->devices);
+	gt_buf_release(&summary->own.version);
+	gt_buf_release(&summary->own.step_source);
+	gt_buf_release(&summary->own.reason);
+	gt_buf_release(&summary->own.warnings);
+	free(summary);
+}

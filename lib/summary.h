@@ -1,0 +1,156 @@
+/*
+ * summary.h - what a trace says about where the time went: totals by name, the exact split of each
+ * GPU's time, steps, and the health of the trace itself.
+ */
+#ifndef GT_SUMMARY_H
+#define GT_SUMMARY_H
+
+#include "base.h"
+#include "buf.h"
+#include "err.h"
+#include "gz_reader.h"
+#include "interner.h"
+#include "intervals.h"
+#include "trace_reader.h"
+
+/* Durations of one kind of event; what does not fit a field saturates. */
+struct gt_summary_stat {
+	uint64_t calls;
+	uint64_t total_ns;
+	uint64_t min_ns; /* 0 without calls */
+	uint64_t max_ns;
+};
+
+/* Rows by name: stats[i] belongs to name i. */
+struct gt_summary_table {
+	struct gt_interner names;
+	struct gt_summary_stat *stats;
+	uint32_t cap;
+};
+
+/*
+ * The time of one GPU, from its first piece of work to the end of its last. Communication is a
+ * kernel or memset whose name contains nccl, rccl or cross_device_reduce; computation is every
+ * other kernel and memset. Exposed: while nothing before it in the order computation,
+ * communication, copies runs. (The definitions of TraceLens.)
+ */
+struct gt_summary_gpu {
+	int64_t device;
+	struct gt_intervals compute;
+	struct gt_intervals comm;
+	struct gt_intervals memcpy;
+	int64_t first_ns;
+	int64_t last_ns;
+	uint64_t ops;
+	/* computed at the end */
+	uint64_t span_ns;
+	uint64_t busy_ns;
+	uint64_t compute_ns;
+	uint64_t comm_ns;
+	uint64_t exposed_comm_ns;
+	uint64_t memcpy_ns;
+	uint64_t exposed_memcpy_ns;
+	uint64_t idle_ns;
+};
+
+struct gt_summary_step {
+	uint32_t name; /* in step_names */
+	int64_t start_ns;
+	uint64_t dur_ns;
+};
+
+/* The top-level object "gtrace" of our own traces; see gtrace-trace(5). */
+struct gt_summary_own {
+	bool present;
+	bool complete;
+	uint64_t dropped; /* records and events of all causes */
+	uint64_t bad_records;
+	uint64_t launches_without_gpu;
+	uint64_t gpu_without_launch;
+	uint64_t captured_launches;
+	struct gt_buf version;
+	struct gt_buf step_source;
+	struct gt_buf reason;
+	struct gt_buf warnings; /* each ends in '\n' */
+};
+
+struct gt_summary {
+	char *path;
+	struct gt_buf producer; /* "gtrace 0.1.0", "Kineto (PyTorch)", … */
+	struct gt_buf runtime;  /* "CUDA 12.4", "HIP 60443483"; empty: not known */
+	struct gt_buf devices;  /* names, each once, ", " between */
+	int64_t rank;           /* -1: not known */
+	int64_t world_size;     /* 0: not known */
+	bool has_base;          /* times are relative to base_ns */
+	int64_t base_ns;
+	struct gt_summary_table kernels;
+	struct gt_summary_table copies;   /* copies and sets of GPU memory */
+	struct gt_summary_table blocking; /* calls that block the host */
+	struct gt_summary_table ranges;
+	struct gt_summary_gpu *gpus; /* by device */
+	size_t gpu_count;
+	struct gt_interner step_names;
+	struct gt_summary_step *steps; /* by start */
+	size_t step_count;
+	size_t step_cap;
+	uint64_t spans;       /* phase X */
+	uint64_t without_dur; /* of these: left out for want of a time */
+	uint64_t negative;    /* of these: a negative duration, taken as 0 */
+	bool is_kineto;       /* by its categories */
+	struct gt_summary_own own;
+	struct gt_trace_stats read;
+	struct gt_gz_status gz;
+};
+
+/*
+ * Read the trace at path ("-": standard input). 0 also when parts of it were lost, see
+ * gt_summary_is_lossy(); -EBADMSG: not a trace. *ret is the caller's, for gt_summary_free().
+ */
+int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err);
+
+/* The same from a reader; path is only a name. */
+int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
+		    struct gt_err *err);
+
+void gt_summary_free(struct gt_summary *summary); /* may be NULL */
+
+/* Whether something of the file could not be used. */
+bool gt_summary_is_lossy(const struct gt_summary *summary);
+
+/*
+ * What was lost or is doubtful, a line each ("the file is cut: …\n"). Losses of the file come
+ * first, then what its producer says about it.
+ */
+void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out);
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+enum gt_summary_format { GT_SUMMARY_TABLE, GT_SUMMARY_JSON, GT_SUMMARY_CSV, GT_SUMMARY_MARKDOWN };
+
+enum gt_summary_sort {
+	GT_SUMMARY_BY_TOTAL,
+	GT_SUMMARY_BY_CALLS,
+	GT_SUMMARY_BY_MEAN,
+	GT_SUMMARY_BY_MIN,
+	GT_SUMMARY_BY_MAX,
+	GT_SUMMARY_BY_NAME
+};
+
+struct gt_summary_style {
+	enum gt_summary_format format;
+	enum gt_summary_sort sort;
+	size_t limit; /* rows a table; 0: all */
+	size_t width; /* columns of the terminal */
+	bool brief;   /* the table of kernels alone, without what stands above it */
+};
+
+/* Append the summary to out; names are made safe for a terminal. 0 or -ENOMEM. */
+int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     struct gt_buf *out);
+
+/* The numbers of the rows in order, count = names.count; malloc'd, NULL: out of memory or empty. */
+uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort);
+
+uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat);
+
+#endif

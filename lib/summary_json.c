@@ -1,0 +1,195 @@
+/*
+ * summary_json.c - the summary as JSON. gtrace-summary(1) documents the schema; keys are only
+ * ever added to it.
+ */
+#include "base.h"
+#include "summary.h"
+#include "summary_priv.h"
+#include "safe_text.h"
+
+#include <stdlib.h>
+
+static void put_key(struct gt_buf *out, const char *key)
+{
+	gt_buf_printf(out, "\"%s\":", key);
+}
+
+static void put_us(struct gt_buf *out, const char *key, int64_t ns)
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	gt_buf_printf(out, ",\"%s\":%s%llu.%03u", key, ns < 0 ? "-" : "",
+		      (unsigned long long)(size / 1000), (unsigned int)(size % 1000));
+}
+
+static void put_unsigned_us(struct gt_buf *out, const char *key, uint64_t ns)
+{
+	gt_buf_printf(out, ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
+		      (unsigned int)(ns % 1000));
+}
+
+static void put_uint(struct gt_buf *out, const char *key, uint64_t value)
+{
+	gt_buf_printf(out, ",\"%s\":%llu", key, (unsigned long long)value);
+}
+
+static void put_bool(struct gt_buf *out, const char *key, bool value)
+{
+	gt_buf_printf(out, ",\"%s\":%s", key, value ? "true" : "false");
+}
+
+/* null when it is not known, that is below least. */
+static void put_known(struct gt_buf *out, const char *key, int64_t value, int64_t least)
+{
+	if (value >= least)
+		put_uint(out, key, (uint64_t)value);
+	else
+		gt_buf_printf(out, ",\"%s\":null", key);
+}
+
+static void put_text(struct gt_buf *out, const char *key, struct gt_str text)
+{
+	put_key(out, key);
+	gt_safe_put_json(out, text);
+}
+
+static void put_steps(const struct gt_summary *summary, struct gt_buf *out)
+{
+	gt_buf_text(out, ",\"steps\":[");
+	for (size_t i = 0; i < summary->step_count; i++) {
+		const struct gt_summary_step *step = &summary->steps[i];
+
+		gt_buf_text(out, i ? ",\n{" : "\n{");
+		put_text(out, "name", gt_interned(&summary->step_names, step->name));
+		put_us(out, "start_us", step->start_ns);
+		put_unsigned_us(out, "dur_us", step->dur_ns);
+		gt_buf_byte(out, '}');
+	}
+	gt_buf_byte(out, ']');
+}
+
+static void put_gpus(const struct gt_summary *summary, struct gt_buf *out)
+{
+	gt_buf_text(out, ",\"gpus\":[");
+	for (size_t i = 0; i < summary->gpu_count; i++) {
+		const struct gt_summary_gpu *gpu = &summary->gpus[i];
+		uint64_t hidden_ns = gpu->comm_ns - gpu->exposed_comm_ns;
+
+		gt_buf_printf(out, "%s{\"device\":%lld", i ? ",\n" : "\n", (long long)gpu->device);
+		put_unsigned_us(out, "span_us", gpu->span_ns);
+		put_unsigned_us(out, "busy_us", gpu->busy_ns);
+		put_unsigned_us(out, "compute_us", gpu->compute_ns);
+		put_unsigned_us(out, "comm_us", gpu->comm_ns);
+		put_unsigned_us(out, "exposed_comm_us", gpu->exposed_comm_ns);
+		put_unsigned_us(out, "memcpy_us", gpu->memcpy_ns);
+		put_unsigned_us(out, "exposed_memcpy_us", gpu->exposed_memcpy_ns);
+		put_unsigned_us(out, "idle_us", gpu->idle_ns);
+		if (gpu->comm_ns)
+			gt_buf_printf(out, ",\"overlap_pct\":%.4f",
+				      100.0 * (double)hidden_ns / (double)gpu->comm_ns);
+		else
+			gt_buf_text(out, ",\"overlap_pct\":null");
+		put_uint(out, "ops", gpu->ops);
+		gt_buf_byte(out, '}');
+	}
+	gt_buf_byte(out, ']');
+}
+
+static void put_stats(const struct gt_summary_table *stats, const char *key,
+		      const struct gt_summary_style *style, struct gt_buf *out)
+{
+	size_t count = stats->names.count;
+	size_t shown = style->limit ? GT_MIN(style->limit, count) : count;
+	uint32_t *rows = gt_summary_order(stats, style->sort);
+
+	if (!rows) {
+		out->failed = true;
+		return;
+	}
+	gt_buf_printf(out, ",\"%s\":[", key);
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
+
+		gt_buf_text(out, i ? ",\n{" : "\n{");
+		put_text(out, "name", gt_interned(&stats->names, rows[i]));
+		put_uint(out, "calls", stat->calls);
+		put_unsigned_us(out, "total_us", stat->total_ns);
+		put_unsigned_us(out, "min_us", stat->min_ns);
+		put_unsigned_us(out, "max_us", stat->max_ns);
+		gt_buf_byte(out, '}');
+	}
+	gt_buf_byte(out, ']');
+	free(rows);
+}
+
+static void put_own(const struct gt_summary_own *own, struct gt_buf *out)
+{
+	gt_buf_text(out, ",\"gtrace\":{");
+	put_text(out, "version", gt_buf_str(&own->version));
+	gt_buf_byte(out, ',');
+	put_text(out, "step_source", gt_buf_str(&own->step_source));
+	put_bool(out, "complete", own->complete);
+	put_uint(out, "dropped", own->dropped);
+	put_uint(out, "bad_records", own->bad_records);
+	put_uint(out, "launches_without_gpu", own->launches_without_gpu);
+	put_uint(out, "gpu_without_launch", own->gpu_without_launch);
+	put_uint(out, "captured_launches", own->captured_launches);
+	gt_buf_byte(out, '}');
+}
+
+static void put_warnings(const struct gt_summary *summary, struct gt_buf *out)
+{
+	struct gt_buf losses = { 0 };
+	const char *at, *end;
+
+	gt_buf_text(out, ",\"warnings\":[");
+	gt_summary_losses(summary, &losses);
+	out->failed |= losses.failed;
+	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
+		end = memchr(at, '\n', (size_t)(losses.data + losses.len - at));
+		if (at != losses.data)
+			gt_buf_byte(out, ',');
+		gt_safe_put_json(out, (struct gt_str){ at, (size_t)(end - at) });
+	}
+	gt_buf_release(&losses);
+	gt_buf_byte(out, ']');
+}
+
+static void put_health(const struct gt_summary *summary, struct gt_buf *out)
+{
+	gt_buf_printf(out, ",\"health\":{\"salvaged\":%s",
+		      gt_summary_is_lossy(summary) ? "true" : "false");
+	put_uint(out, "events", summary->read.events);
+	put_uint(out, "skipped", summary->read.skipped + summary->without_dur);
+	put_uint(out, "repaired", summary->read.repaired);
+	put_bool(out, "cut", summary->read.cut || summary->gz.cut);
+	put_uint(out, "damaged_places", summary->gz.damages);
+	put_bool(out, "bad_checksum", summary->gz.bad_checksum);
+	put_bool(out, "trailing", summary->read.trailing || summary->gz.trailing_junk);
+	put_uint(out, "negative_durations", summary->negative);
+	put_warnings(summary, out);
+	if (summary->own.present)
+		put_own(&summary->own, out);
+	gt_buf_byte(out, '}');
+}
+
+void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summary_style *style,
+			 struct gt_buf *out)
+{
+	gt_buf_text(out, "{\"files\":[{");
+	put_text(out, "path", (struct gt_str){ summary->path, strlen(summary->path) });
+	put_known(out, "rank", summary->rank, 0);
+	put_known(out, "world_size", summary->world_size, 1);
+	gt_buf_byte(out, ',');
+	put_text(out, "producer", gt_buf_str(&summary->producer));
+	gt_buf_byte(out, ',');
+	put_text(out, "devices", gt_buf_str(&summary->devices));
+	put_steps(summary, out);
+	put_gpus(summary, out);
+	put_stats(&summary->kernels, "kernels", style, out);
+	put_stats(&summary->copies, "copies", style, out);
+	put_stats(&summary->blocking, "blocking", style, out);
+	put_stats(&summary->ranges, "ranges", style, out);
+	put_health(summary, out);
+	gt_buf_text(out, "}]}\n");
+}

@@ -1,0 +1,377 @@
+/*
+ * summary_print.c - the summary as tables for people, and as CSV.
+ */
+#include "base.h"
+#include "summary.h"
+#include "summary_priv.h"
+#include "safe_text.h"
+#include "text_table.h"
+
+#include <stdlib.h>
+
+struct time_text {
+	char text[32];
+};
+
+/* As torch prints times: s from 1 s on, ms from 1 ms on, else us; three decimals. */
+static struct time_text time_text(uint64_t ns)
+{
+	struct time_text ret;
+	uint64_t unit = ns >= GT_NSEC_PER_SEC    ? GT_NSEC_PER_SEC
+			: ns >= GT_NSEC_PER_MSEC ? GT_NSEC_PER_MSEC
+						 : GT_NSEC_PER_USEC;
+	const char *name = unit == GT_NSEC_PER_SEC ? "s" : unit == GT_NSEC_PER_MSEC ? "ms" : "us";
+
+	snprintf(ret.text, sizeof(ret.text), "%.3f %s", (double)ns / (double)unit, name);
+	return ret;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static uint64_t total_of(const struct gt_summary_table *table)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < table->names.count; i++)
+		total += table->stats[i].total_ns;
+	return total;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+struct order {
+	const struct gt_summary_table *table;
+	enum gt_summary_sort sort;
+};
+
+static uint64_t sort_key(const struct gt_summary_stat *stat, enum gt_summary_sort sort)
+{
+	switch (sort) {
+	case GT_SUMMARY_BY_CALLS:
+		return stat->calls;
+	case GT_SUMMARY_BY_MEAN:
+		return gt_summary_mean_ns(stat);
+	case GT_SUMMARY_BY_MIN:
+		return stat->min_ns;
+	case GT_SUMMARY_BY_MAX:
+		return stat->max_ns;
+	case GT_SUMMARY_BY_TOTAL:
+	case GT_SUMMARY_BY_NAME:
+		break;
+	}
+	return stat->total_ns;
+}
+
+/* Largest first, names ascending; equal rows in the order of their first event. */
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	const struct order *order = context;
+	const struct gt_summary_table *table = order->table;
+
+	if (order->sort == GT_SUMMARY_BY_NAME) {
+		struct gt_str l = gt_interned(&table->names, left);
+		struct gt_str r = gt_interned(&table->names, right);
+		int rc = memcmp(l.ptr, r.ptr, GT_MIN(l.len, r.len));
+
+		return rc ? rc : (l.len > r.len) - (l.len < r.len);
+	} else {
+		uint64_t l = sort_key(&table->stats[left], order->sort);
+		uint64_t r = sort_key(&table->stats[right], order->sort);
+
+		return l != r ? (l < r) - (l > r) : (left > right) - (left < right);
+	}
+}
+
+uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort)
+{
+	struct order order = { table, sort };
+	uint32_t *rows = malloc((table->names.count + (size_t)1) * sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	for (uint32_t i = 0; i < table->names.count; i++)
+		rows[i] = i;
+	qsort_r(rows, table->names.count, sizeof(*rows), compare_rows, &order);
+	return rows;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void print_table(struct gt_text_table *table, const struct gt_summary_style *style,
+			struct gt_buf *out)
+{
+	if (style->format == GT_SUMMARY_MARKDOWN)
+		gt_text_table_markdown(table, out);
+	else
+		gt_text_table_print(table, style->width, out);
+}
+
+static void put_title(struct gt_buf *out, const struct gt_summary_style *style, const char *title,
+		      size_t shown, size_t count)
+{
+	gt_buf_printf(out, style->format == GT_SUMMARY_MARKDOWN ? "\n### %s" : "\n%s", title);
+	if (shown < count)
+		gt_buf_printf(out, " (%zu of %zu)", shown, count);
+	gt_buf_text(out, style->format == GT_SUMMARY_MARKDOWN ? "\n\n" : "\n");
+}
+
+static size_t rows_shown(const struct gt_summary_style *style, size_t count)
+{
+	return style->limit ? GT_MIN(style->limit, count) : count;
+}
+
+static void put_stats(const struct gt_summary_table *stats, const char *title, const char *what,
+		      const struct gt_summary_style *style, struct gt_buf *out)
+{
+	const char *titles[] = { "calls", "total", "mean", "min", "max", "share", what };
+	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
+	size_t shown = rows_shown(style, stats->names.count);
+	uint64_t total = total_of(stats);
+	uint32_t *rows;
+
+	if (!stats->names.count)
+		return;
+	rows = gt_summary_order(stats, style->sort);
+	if (!rows) {
+		out->failed = true;
+		return;
+	}
+	put_title(out, style, title, shown, stats->names.count);
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
+
+		gt_text_cell(&table, "%llu", (unsigned long long)stat->calls);
+		gt_text_cell(&table, "%s", time_text(stat->total_ns).text);
+		gt_text_cell(&table, "%s", time_text(gt_summary_mean_ns(stat)).text);
+		gt_text_cell(&table, "%s", time_text(stat->min_ns).text);
+		gt_text_cell(&table, "%s", time_text(stat->max_ns).text);
+		gt_text_cell(&table, "%.1f %%", percent(stat->total_ns, total));
+		gt_text_cell_name(&table, gt_interned(&stats->names, rows[i]));
+	}
+	free(rows);
+	print_table(&table, style, out);
+}
+
+static void put_gpus(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     struct gt_buf *out)
+{
+	static const char *const titles[] = {
+		"GPU",  "span",         "busy",           "computation",
+		"idle", "exposed comm", "exposed copies", "overlap"
+	};
+	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
+
+	if (!summary->gpu_count)
+		return;
+	put_title(out, style, "GPU time", 0, 0);
+	for (size_t i = 0; i < summary->gpu_count; i++) {
+		const struct gt_summary_gpu *gpu = &summary->gpus[i];
+
+		gt_text_cell(&table, "%lld", (long long)gpu->device);
+		gt_text_cell(&table, "%s", time_text(gpu->span_ns).text);
+		gt_text_cell(&table, "%.2f %%", percent(gpu->busy_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f %%", percent(gpu->compute_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f %%", percent(gpu->idle_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f %%", percent(gpu->exposed_comm_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f %%", percent(gpu->exposed_memcpy_ns, gpu->span_ns));
+		if (gpu->comm_ns)
+			gt_text_cell(&table, "%.1f %%",
+				     percent(gpu->comm_ns - gpu->exposed_comm_ns, gpu->comm_ns));
+		else
+			gt_text_cell(&table, "-");
+	}
+	print_table(&table, style, out);
+}
+
+static void put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
+		      struct gt_buf *out)
+{
+	static const char *const titles[] = { "starts at", "takes", "step" };
+	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
+	size_t shown = rows_shown(style, summary->step_count);
+
+	if (!summary->step_count)
+		return;
+	put_title(out, style, "Steps", shown, summary->step_count);
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_step *step = &summary->steps[i];
+
+		gt_text_cell(
+			&table, "%s",
+			time_text((uint64_t)step->start_ns - (uint64_t)summary->steps[0].start_ns)
+				.text);
+		gt_text_cell(&table, "%s", time_text(step->dur_ns).text);
+		gt_text_cell_name(&table, gt_interned(&summary->step_names, step->name));
+	}
+	print_table(&table, style, out);
+}
+
+/* ---- what stands above the tables ------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
+{
+	size_t count = summary->step_count;
+	uint64_t *times = malloc((count + 1) * sizeof(*times));
+	uint64_t median;
+
+	if (!times) {
+		out->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		times[i] = summary->steps[i].dur_ns;
+	qsort(times, count, sizeof(*times), by_value);
+	median = count % 2 ? times[count / 2]
+			   : times[count / 2 - 1] + (times[count / 2] - times[count / 2 - 1]) / 2;
+	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", count, count == 1 ? "" : "s",
+		      time_text(times[0]).text, time_text(median).text,
+		      time_text(times[count - 1]).text);
+	free(times);
+}
+
+static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     struct gt_buf *out)
+{
+	const char *line = style->format == GT_SUMMARY_MARKDOWN ? "- " : "";
+	struct gt_buf losses = { 0 };
+	const char *at, *end;
+
+	gt_buf_text(out, style->format == GT_SUMMARY_MARKDOWN ? "## " : "");
+	gt_safe_put(out, (struct gt_str){ summary->path, strlen(summary->path) });
+	gt_buf_printf(out, style->format == GT_SUMMARY_MARKDOWN ? "\n\n%s" : "\n%s", line);
+	gt_safe_put(out, gt_buf_str(&summary->producer));
+	if (summary->devices.len) {
+		gt_buf_text(out, ", ");
+		gt_safe_put(out, gt_buf_str(&summary->devices));
+	}
+	if (summary->rank >= 0)
+		gt_buf_printf(out, ", rank %lld", (long long)summary->rank);
+	if (summary->rank >= 0 && summary->world_size > 0)
+		gt_buf_printf(out, " of %lld", (long long)summary->world_size);
+	gt_buf_printf(out, ", %llu events\n", (unsigned long long)summary->read.events);
+	if (summary->step_count) {
+		gt_buf_text(out, line);
+		put_step_line(summary, out);
+	}
+	gt_summary_losses(summary, &losses);
+	out->failed |= losses.failed;
+	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
+		end = memchr(at, '\n', (size_t)(losses.data + losses.len - at));
+		gt_buf_printf(out, "%swarning: %.*s\n", line, (int)(end - at), at);
+	}
+	gt_buf_release(&losses);
+}
+
+static void put_tables(const struct gt_summary *summary, const struct gt_summary_style *style,
+		       struct gt_buf *out)
+{
+	if (!style->brief) {
+		put_head(summary, style, out);
+		put_gpus(summary, style, out);
+	}
+	put_stats(&summary->kernels, "Kernels", "kernel", style, out);
+	if (style->brief)
+		return;
+	put_stats(&summary->copies, "Copies and sets", "operation", style, out);
+	put_stats(&summary->blocking, "Calls that block the host", "call", style, out);
+	put_stats(&summary->ranges, "Ranges", "range", style, out);
+	put_steps(summary, style, out);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+static void put_csv_name(struct gt_str name, struct gt_buf *out)
+{
+	struct gt_buf safe = { 0 };
+
+	gt_safe_put(&safe, name);
+	gt_buf_byte(out, '"');
+	for (size_t i = 0; i < safe.len; i++) {
+		if (safe.data[i] == '"')
+			gt_buf_byte(out, '"');
+		gt_buf_byte(out, safe.data[i]);
+	}
+	gt_buf_text(out, "\"\n");
+	out->failed |= safe.failed;
+	gt_buf_release(&safe);
+}
+
+static void put_csv_us(uint64_t ns, struct gt_buf *out)
+{
+	gt_buf_printf(out, "%llu.%03u,", (unsigned long long)(ns / 1000),
+		      (unsigned int)(ns % 1000));
+}
+
+static void put_csv_row(const char *kind, const struct gt_summary_stat *stat, struct gt_str name,
+			struct gt_buf *out)
+{
+	gt_buf_printf(out, "%s,%llu,", kind, (unsigned long long)stat->calls);
+	put_csv_us(stat->total_ns, out);
+	put_csv_us(gt_summary_mean_ns(stat), out);
+	put_csv_us(stat->min_ns, out);
+	put_csv_us(stat->max_ns, out);
+	put_csv_name(name, out);
+}
+
+static void put_csv_stats(const struct gt_summary_table *stats, const char *kind,
+			  const struct gt_summary_style *style, struct gt_buf *out)
+{
+	size_t shown = rows_shown(style, stats->names.count);
+	uint32_t *rows = gt_summary_order(stats, style->sort);
+
+	if (!rows) {
+		out->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < shown; i++)
+		put_csv_row(kind, &stats->stats[rows[i]], gt_interned(&stats->names, rows[i]), out);
+	free(rows);
+}
+
+static void put_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
+		    struct gt_buf *out)
+{
+	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
+	put_csv_stats(&summary->kernels, "kernel", style, out);
+	if (style->brief)
+		return;
+	put_csv_stats(&summary->copies, "copy", style, out);
+	put_csv_stats(&summary->blocking, "blocking", style, out);
+	put_csv_stats(&summary->ranges, "range", style, out);
+	for (size_t i = 0; i < rows_shown(style, summary->step_count); i++) {
+		uint64_t dur_ns = summary->steps[i].dur_ns;
+		struct gt_summary_stat stat = { 1, dur_ns, dur_ns, dur_ns };
+
+		put_csv_row("step", &stat,
+			    gt_interned(&summary->step_names, summary->steps[i].name), out);
+	}
+}
+
+int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     struct gt_buf *out)
+{
+	switch (style->format) {
+	case GT_SUMMARY_JSON:
+		gt_summary_put_json(summary, style, out);
+		break;
+	case GT_SUMMARY_CSV:
+		put_csv(summary, style, out);
+		break;
+	case GT_SUMMARY_TABLE:
+	case GT_SUMMARY_MARKDOWN:
+		put_tables(summary, style, out);
+		break;
+	}
+	return out->failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,555 @@
+/*
+ * trace_reader.c - see trace_reader.h.
+ *
+ * An event is parsed where it lies in the buffer. When the text ends in its middle, more is read
+ * behind it and the event is parsed again from its beginning: events are short, this is rare, and
+ * the parser needs no state. What is not JSON goes through gt_json_repair(); what makes no sense
+ * even then is passed over up to the next thing that looks like an event.
+ */
+#include "base.h"
+#include "json_repair.h"
+#include "trace_reader.h"
+
+#include <stdlib.h>
+
+#define FIRST_CAP ((size_t)512 << 10)
+/* How far a damaged event is followed. */
+#define REPAIR_WINDOW ((size_t)256 << 10)
+/* What must lie behind a '{' to tell whether an event begins there. */
+#define LOOK_AHEAD 256
+/* Failed attempts may look at so many bytes, and 8 times the bytes behind us. */
+#define WASTE_MAX ((uint64_t)256 << 20)
+
+enum place { IN_OBJECT, IN_EVENTS, AT_END };
+
+struct stream {
+	struct gt_gz_reader *gz;
+	const struct gt_trace_hooks *hooks;
+	struct gt_trace_stats *stats;
+	struct gt_err *err;
+	enum place place;
+	char *buf;
+	size_t cap; /* without the padding */
+	const char *at;
+	struct gt_json_text text;
+	bool input_ended;
+	const char *bad_events; /* what stands in place of the array of traceEvents */
+	bool saw_events; /* a key traceEvents, or a bare array with something that has a phase */
+	uint64_t wasted; /* bytes looked at in vain */
+	struct gt_buf repaired;
+	struct gt_buf name;
+};
+
+/* ---- the buffer ------------------------------------------------------------------------------ */
+
+static size_t left(const struct stream *s)
+{
+	return (size_t)(s->text.end - s->at);
+}
+
+static int grow(struct stream *s)
+{
+	char *buf = malloc(s->cap * 2 + GT_JSON_PAD);
+
+	if (!buf)
+		return gt_err_set(s->err, -ENOMEM, "out of memory");
+	memcpy(buf, s->at, left(s));
+	free(s->buf);
+	s->buf = buf;
+	s->cap *= 2;
+	return 0;
+}
+
+/* Read on behind the text. What is before s->at goes, the rest moves: pointers are void. */
+static int fill(struct stream *s)
+{
+	size_t kept = left(s);
+	ssize_t n;
+	int rc;
+
+	if (kept == s->cap) {
+		rc = grow(s);
+		if (rc)
+			return rc;
+	} else {
+		memmove(s->buf, s->at, kept);
+	}
+	s->at = s->buf;
+	n = gt_gz_read(s->gz, s->buf + kept, s->cap - kept, s->err);
+	kept += n > 0 ? (size_t)n : 0;
+	s->text.end = s->buf + kept;
+	memset(s->buf + kept, '"', GT_JSON_PAD);
+	if (n < 0)
+		return (int)n;
+	s->input_ended = n == 0;
+	s->stats->bytes += (uint64_t)n;
+	return 0;
+}
+
+/* At least want bytes behind s->at, fewer only at the end of the input. */
+static int need(struct stream *s, size_t want)
+{
+	int rc = 0;
+
+	while (!rc && left(s) < want && !s->input_ended)
+		rc = fill(s);
+	return rc;
+}
+
+/* More for another try at what did not end: twice as much, so that tries stay linear in all. */
+static int need_more(struct stream *s)
+{
+	return need(s, left(s) * 2 + 1);
+}
+
+/* Move s->at to the next byte that is not white space; *ret is '\0' at the end of the input. */
+static int peek(struct stream *s, char *ret)
+{
+	int rc = 0;
+
+	for (;;) {
+		s->at = gt_json_skip_space(s->at);
+		if (s->at < s->text.end) {
+			*ret = *s->at;
+			return 0;
+		}
+		s->at = s->text.end;
+		*ret = '\0';
+		if (rc || s->input_ended)
+			return rc;
+		rc = fill(s);
+	}
+}
+
+static bool ended_early(const struct stream *s)
+{
+	return s->text.stop >= s->text.end;
+}
+
+static int end_cut(struct stream *s)
+{
+	s->stats->cut = true;
+	s->at = s->text.end;
+	s->place = AT_END;
+	return 0;
+}
+
+/* ---- finding the way again ------------------------------------------------------------------- */
+
+static bool is_one_of(const char *at, const char *end, const struct gt_str *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if ((size_t)(end - at) > words[i].len && at[words[i].len] == '"' &&
+		    !memcmp(at, words[i].ptr, words[i].len))
+			return true;
+	}
+	return false;
+}
+
+/* at stands on '{': is it one of an event, and not one of args? */
+static bool event_begins(const struct stream *s, const char *at)
+{
+	static const struct gt_str keys[] = {
+		GT_STR("ph"),   GT_STR("cat"), GT_STR("name"), GT_STR("pid"),
+		GT_STR("tid"),  GT_STR("ts"),  GT_STR("dur"),  GT_STR("id"),
+		GT_STR("args"), GT_STR("s"),   GT_STR("bp"),
+	};
+	const char *before = at;
+	const char *key = gt_json_skip_space(at + 1);
+
+	if (*key != '"' || !is_one_of(key + 1, s->text.end, keys, ARRAY_SIZE(keys)))
+		return false;
+	while (before > s->buf && (unsigned char)before[-1] <= ' ' && before[-1])
+		before--;
+	return before == s->buf || before[-1] != ':';
+}
+
+/* at stands on ']': is it the end of traceEvents, with a member of the top-level object behind? */
+static bool events_end(const struct stream *s, const char *at)
+{
+	static const struct gt_str keys[] = {
+		GT_STR("traceName"),       GT_STR("displayTimeUnit"), GT_STR("baseTimeNanoseconds"),
+		GT_STR("distributedInfo"), GT_STR("schemaVersion"),   GT_STR("deviceProperties"),
+		GT_STR("metadata"),        GT_STR("otherData"),       GT_STR("gtrace"),
+		GT_STR("stackFrames"),     GT_STR("samples"),         GT_STR("systemTraceEvents"),
+	};
+
+	at = gt_json_skip_space(at + 1);
+	if (*at != ',')
+		return false;
+	at = gt_json_skip_space(at + 1);
+	return *at == '"' && is_one_of(at + 1, s->text.end, keys, ARRAY_SIZE(keys));
+}
+
+/* Go on at the next thing that looks known. */
+static int resync(struct stream *s)
+{
+	const char *at = s->at;
+	int rc;
+
+	for (;;) {
+		const char *stop = s->text.end - (s->input_ended ? 0 : GT_MIN(left(s), LOOK_AHEAD));
+
+		if (s->wasted > WASTE_MAX + 8 * s->stats->bytes)
+			return end_cut(s);
+		for (; at < stop; at++) {
+			if (*at == '{' && event_begins(s, at)) {
+				s->at = at;
+				s->place = IN_EVENTS;
+				return 0;
+			}
+			if (*at == ']' && !s->stats->is_array && events_end(s, at)) {
+				s->at = at + 1;
+				s->place = IN_OBJECT;
+				return 0;
+			}
+		}
+		s->at = at;
+		if (s->input_ended)
+			return end_cut(s);
+		rc = fill(s);
+		if (rc)
+			return rc;
+		at = s->at;
+	}
+}
+
+/* What stands at s->at cannot be read. */
+static int skip_damage(struct stream *s)
+{
+	s->stats->skipped++;
+	s->at += left(s) > 0;
+	return resync(s);
+}
+
+/* Pass over an object or array of any size. */
+static int skip_container(struct stream *s)
+{
+	struct gt_json_skip skip = { 0 };
+	int rc;
+
+	for (;;) {
+		s->at = gt_json_skip_piece(&skip, s->at, s->text.end);
+		if (!skip.depth)
+			return 0;
+		if (s->input_ended)
+			return end_cut(s);
+		rc = fill(s);
+		if (rc)
+			return rc;
+	}
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int hand_on(struct stream *s, struct gt_trace_event *event)
+{
+	if (event->name_escaped) {
+		char *name;
+
+		s->name.len = 0;
+		name = gt_buf_reserve(&s->name, event->name.len);
+		if (!name)
+			return gt_err_set(s->err, -ENOMEM, "out of memory");
+		event->name = (struct gt_str){ name, gt_json_unescape(event->name, name) };
+	}
+	s->stats->events++;
+	s->saw_events |= event->phase != 0;
+	return s->hooks->event(s->hooks->context, event);
+}
+
+static int read_damaged_event(struct stream *s)
+{
+	struct gt_trace_event event;
+	struct gt_json_text text;
+	const char *next;
+	int rc = need(s, REPAIR_WINDOW);
+
+	if (rc)
+		return rc;
+	text.end = s->at + GT_MIN(left(s), REPAIR_WINDOW);
+	s->repaired.len = 0;
+	next = gt_json_repair(&text, s->at, &s->repaired);
+	if (next) {
+		struct gt_json_text repaired = { .end = s->repaired.data + s->repaired.len };
+
+		gt_buf_fill(&s->repaired, '"', GT_JSON_PAD);
+		if (s->repaired.failed)
+			return gt_err_set(s->err, -ENOMEM, "out of memory");
+		repaired.end = s->repaired.data + s->repaired.len - GT_JSON_PAD;
+		if (gt_trace_event_parse(&repaired, s->repaired.data, &event)) {
+			s->at = next;
+			s->stats->repaired++;
+			return hand_on(s, &event);
+		}
+		text.stop = next;
+	}
+	s->wasted += (uint64_t)(text.stop - s->at);
+	return skip_damage(s);
+}
+
+/* The input ends in this event; or so it seems because of a quote or bracket that it lost. */
+static int read_last_event(struct stream *s)
+{
+	uint64_t skipped = s->stats->skipped;
+	int rc;
+
+	s->wasted += left(s);
+	rc = skip_damage(s);
+	if (!rc && s->place == AT_END)
+		s->stats->skipped = skipped;
+	return rc;
+}
+
+static int read_event(struct stream *s)
+{
+	struct gt_trace_event event;
+
+	for (;;) {
+		const char *next = gt_trace_event_parse(&s->text, s->at, &event);
+		int rc;
+
+		if (GT_LIKELY(next != NULL)) {
+			rc = hand_on(s, &event);
+			s->at = next;
+			return rc;
+		}
+		if (!ended_early(s))
+			return read_damaged_event(s);
+		if (s->input_ended)
+			return read_last_event(s);
+		if (left(s) >= GT_TRACE_EVENT_MAX) {
+			s->stats->skipped++;
+			return skip_container(s);
+		}
+		rc = need_more(s);
+		if (rc)
+			return rc;
+	}
+}
+
+/* Something else in place of an event. */
+static int skip_element(struct stream *s)
+{
+	int rc;
+
+	s->stats->skipped++;
+	if (*s->at == '[')
+		return skip_container(s);
+	for (;;) {
+		const char *next = gt_json_value_end(&s->text, s->at);
+
+		if (next && next < s->text.end) {
+			s->at = next;
+			return 0;
+		}
+		if ((!next && !ended_early(s)) || s->input_ended || left(s) >= GT_TRACE_EVENT_MAX) {
+			s->at++;
+			return resync(s);
+		}
+		rc = need_more(s);
+		if (rc)
+			return rc;
+	}
+}
+
+static int read_events(struct stream *s)
+{
+	char c;
+	int rc = peek(s, &c);
+
+	if (rc)
+		return rc;
+	switch (c) {
+	case '{':
+		return read_event(s);
+	case ',':
+		s->at++;
+		return 0;
+	case ']':
+		s->at++;
+		s->place = s->stats->is_array ? AT_END : IN_OBJECT;
+		return 0;
+	case '\0':
+		if (left(s))
+			return skip_damage(s);
+		s->place = AT_END;
+		*(s->stats->is_array ? &s->stats->unclosed : &s->stats->cut) = true;
+		return 0;
+	default:
+		return skip_element(s);
+	}
+}
+
+/* ---- the top level --------------------------------------------------------------------------- */
+
+/* Have a key, its colon and the first byte of its value in the buffer. 0: *ret_value is NULL when
+ * there is no such thing. */
+static int read_key(struct stream *s, struct gt_str *ret_key, const char **ret_value)
+{
+	for (;;) {
+		const char *at = s->at;
+		int rc = gt_json_member(&s->text, &at, ret_key);
+
+		*ret_value = at;
+		if (rc > 0 && at < s->text.end)
+			return 0;
+		*ret_value = NULL;
+		if ((rc <= 0 && !ended_early(s)) || s->input_ended ||
+		    left(s) >= GT_TRACE_MEMBER_MAX)
+			return 0;
+		rc = need_more(s);
+		if (rc)
+			return rc;
+	}
+}
+
+static int read_member(struct stream *s)
+{
+	struct gt_str key;
+	const char *value, *next;
+	int rc;
+
+	for (;;) {
+		rc = read_key(s, &key, &value);
+		if (rc)
+			return rc;
+		if (!value)
+			return s->input_ended && ended_early(s) ? end_cut(s) : skip_damage(s);
+		if (gt_str_equal(key, GT_STR("traceEvents"))) {
+			s->saw_events = true;
+			if (*value == '[') {
+				s->at = value + 1;
+				s->place = IN_EVENTS;
+				return 0;
+			}
+			s->bad_events = *value == '{' ? "an object" : "no array";
+		}
+		next = gt_json_value_end(&s->text, value);
+		if (next && (next < s->text.end || s->input_ended))
+			break;
+		if ((!next && !ended_early(s)) || left(s) >= GT_TRACE_MEMBER_MAX) {
+			s->at = value;
+			return *value == '{' || *value == '[' ? skip_container(s) : skip_damage(s);
+		}
+		if (s->input_ended)
+			return end_cut(s);
+		rc = need_more(s);
+		if (rc)
+			return rc;
+	}
+	s->at = next;
+	if (!s->hooks->member)
+		return 0;
+	return s->hooks->member(s->hooks->context, key,
+				(struct gt_str){ value, (size_t)(next - value) });
+}
+
+static int read_object(struct stream *s)
+{
+	char c;
+	int rc = peek(s, &c);
+
+	if (rc)
+		return rc;
+	switch (c) {
+	case ',':
+		s->at++;
+		return 0;
+	case '}':
+		s->at++;
+		s->place = AT_END;
+		return 0;
+	case '"':
+		return read_member(s);
+	default:
+		return left(s) ? skip_damage(s) : end_cut(s);
+	}
+}
+
+/* What follows the document. Zeros are padding. */
+static int read_trailing(struct stream *s)
+{
+	char c;
+	int rc;
+
+	do {
+		rc = peek(s, &c);
+		if (rc || !left(s))
+			return rc;
+		s->at += c == '\0';
+	} while (!c);
+	s->stats->trailing = true;
+	s->stats->second_document = c == '{' || c == '[';
+	return 0;
+}
+
+static int not_a_trace(struct stream *s, const char *what)
+{
+	return gt_err_set(s->err, -EBADMSG, "not a trace: %s", what);
+}
+
+static int begin(struct stream *s)
+{
+	const char *what;
+	char c;
+	int rc = need(s, LOOK_AHEAD);
+
+	if (rc)
+		return rc;
+	what = gt_trace_looks_like((struct gt_str){ s->at, left(s) });
+	if (left(s) >= 3 && !memcmp(s->at, "\xef\xbb\xbf", 3))
+		s->at += 3;
+	if (!what)
+		rc = peek(s, &c);
+	if (rc)
+		return rc;
+	if (!what && !left(s))
+		what = gt_gz_status(s->gz)->cut ? "a gzip file cut in its beginning"
+						: "an empty file";
+	if (what)
+		return gt_err_set(s->err, -EBADMSG, "not a trace: this is %s", what);
+	s->stats->is_array = c == '[';
+	s->place = c == '[' ? IN_EVENTS : IN_OBJECT;
+	s->at++;
+	return 0;
+}
+
+static int read_document(struct stream *s)
+{
+	int rc = begin(s);
+
+	while (!rc && s->place != AT_END)
+		rc = s->place == IN_EVENTS ? read_events(s) : read_object(s);
+	if (rc)
+		return rc;
+	if (!s->saw_events && s->stats->is_array)
+		return not_a_trace(s, "a JSON array without events");
+	if (!s->saw_events && s->stats->cut)
+		return not_a_trace(s, "JSON that ends before any traceEvents");
+	if (!s->saw_events)
+		return not_a_trace(s, "JSON without traceEvents");
+	if (s->bad_events && !s->stats->events)
+		return gt_err_set(s->err, -EBADMSG, "not a trace: its traceEvents is %s",
+				  s->bad_events);
+	return s->stats->cut ? 0 : read_trailing(s);
+}
+
+int gt_trace_read(struct gt_gz_reader *gz, const struct gt_trace_hooks *hooks,
+		  struct gt_trace_stats *ret_stats, struct gt_err *err)
+{
+	struct stream s = { .gz = gz, .hooks = hooks, .stats = ret_stats, .err = err };
+	int rc;
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	s.buf = malloc(FIRST_CAP + GT_JSON_PAD);
+	if (!s.buf)
+		return gt_err_set(err, -ENOMEM, "out of memory");
+	s.cap = FIRST_CAP;
+	s.at = s.text.end = s.buf;
+	rc = read_document(&s);
+	free(s.buf);
+	gt_buf_release(&s.repaired);
+	gt_buf_release(&s.name);
+	return rc;
+}

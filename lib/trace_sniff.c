@@ -1,0 +1,94 @@
+/*
+ * trace_sniff.c - tells what a file is that is no trace; see trace_reader.h.
+ */
+#include "base.h"
+#include "trace_reader.h"
+
+static const struct {
+	struct gt_str magic;
+	const char *what;
+} magics[] = {
+	{ GT_STR("PK\x03\x04"), "a zip archive: unpack it first" },
+	{ GT_STR("\x1f\x8b"), "gzip inside gzip: unpack it once" },
+	{ GT_STR("\x28\xb5\x2f\xfd"), "zstd data: unpack it first" },
+	{ GT_STR("\xfd"
+		 "7zXZ"),
+	  "xz data: unpack it first" },
+	{ GT_STR("BZh"), "bzip2 data: unpack it first" },
+	{ GT_STR("\x04\x22\x4d\x18"), "lz4 data: unpack it first" },
+	{ GT_STR("\x78\x01"), "a zlib stream: unpack it first" },
+	{ GT_STR("\x78\x5e"), "a zlib stream: unpack it first" },
+	{ GT_STR("\x78\x9c"), "a zlib stream: unpack it first" },
+	{ GT_STR("\x78\xda"), "a zlib stream: unpack it first" },
+	{ GT_STR("\xff\xfe"), "UTF-16 text: convert it to UTF-8" },
+	{ GT_STR("\xfe\xff"), "UTF-16 text: convert it to UTF-8" },
+	{ GT_STR("\x80\x02"), "a Python pickle" },
+	{ GT_STR("\x80\x03"), "a Python pickle" },
+	{ GT_STR("\x80\x04"), "a Python pickle" },
+	{ GT_STR("\x80\x05"), "a Python pickle" },
+	{ GT_STR("version https://git-lfs"),
+	  "a Git LFS pointer: fetch the file with 'git lfs pull'" },
+	{ GT_STR("SQLite format 3"), "an SQLite database, perhaps of nsys" },
+	{ GT_STR("\x7f"
+		 "ELF"),
+	  "an ELF binary" },
+	{ GT_STR("%PDF"), "a PDF" },
+	{ GT_STR("\x89PNG"), "a PNG image" },
+};
+
+static bool contains_nul_pairs(struct gt_str head)
+{
+	size_t even = 0, odd = 0;
+
+	for (size_t i = 0; i + 1 < head.len; i += 2) {
+		even += head.ptr[i] == 0;
+		odd += head.ptr[i + 1] == 0;
+	}
+	return head.len >= 8 && (even > head.len / 3 || odd > head.len / 3);
+}
+
+static bool is_text(struct gt_str head)
+{
+	for (size_t i = 0; i < head.len; i++) {
+		unsigned char byte = (unsigned char)head.ptr[i];
+
+		if (byte == 0x7f || (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t' &&
+				     byte != '\f' && byte != 0x1b))
+			return false;
+	}
+	return true;
+}
+
+const char *gt_trace_looks_like(struct gt_str head)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(magics); i++) {
+		if (gt_str_starts(head, magics[i].magic))
+			return magics[i].what;
+	}
+	if (contains_nul_pairs(head))
+		return "UTF-16 text: convert it to UTF-8";
+	if (gt_str_starts(head, GT_STR("\xef\xbb\xbf"))) {
+		head.ptr += 3;
+		head.len -= 3;
+	}
+	for (i = 0; i < head.len && strchr(" \t\r\n", head.ptr[i]) && head.ptr[i]; i++)
+		;
+	if (i == head.len)
+		return NULL;
+	if (head.ptr[i] == '<')
+		return "an HTML or XML page";
+	if (head.ptr[i] == '{' || head.ptr[i] == '[') {
+		bool array = head.ptr[i] == '[';
+
+		for (i++; i < head.len && strchr(" \t\r\n", head.ptr[i]) && head.ptr[i]; i++)
+			;
+		if (i < head.len && head.ptr[i] == '\'')
+			return "Python's print of an object: write it with json.dump";
+		if (i < head.len && !array && !strchr("\"},", head.ptr[i]))
+			return "text that is not JSON";
+		return NULL;
+	}
+	return is_text(head) ? "text that is not JSON" : "binary data";
+}
