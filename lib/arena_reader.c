@@ -18,9 +18,8 @@ struct gt_arena {
 	unsigned char *map;
 	size_t map_bytes;
 	struct gt_pool_desc pool[GT_POOL_MAX]; /* checked copies */
-	struct gt_arena_chunk *list[GT_POOL_MAX];
-	struct progress *progress; /* one for each event chunk */
-	unsigned char *copy;       /* chunk_bytes of the event pool */
+	struct progress *progress;             /* one for each event chunk */
+	unsigned char *copy;                   /* chunk_bytes of the event pool */
 };
 
 static struct gt_arena_hdr *arena_hdr(const struct gt_arena *arena)
@@ -100,7 +99,6 @@ int gt_arena_open(struct gt_arena **ret, int fd, uint64_t arena_bytes, struct gt
 {
 	struct gt_arena *arena = calloc(1, sizeof(*arena));
 	struct gt_arena_hdr hdr;
-	size_t i;
 	int rc;
 
 	if (!arena) {
@@ -125,19 +123,14 @@ int gt_arena_open(struct gt_arena **ret, int fd, uint64_t arena_bytes, struct gt
 	if (rc < 0)
 		goto fail;
 	memcpy(arena->pool, hdr.pool, sizeof(arena->pool));
-	for (i = 0; i < GT_POOL_MAX; i++) {
-		arena->list[i] = calloc(arena->pool[i].count + 1u, sizeof(*arena->list[i]));
-		if (!arena->list[i])
-			goto nomem;
-	}
 	arena->progress = calloc(arena->pool[GT_POOL_EVENT].count + 1u, sizeof(*arena->progress));
 	arena->copy = malloc(GT_EVENT_CHUNK);
-	if (!arena->progress || !arena->copy)
-		goto nomem;
+	if (!arena->progress || !arena->copy) {
+		rc = gt_err_sys(err, -ENOMEM, "cannot read the arena");
+		goto fail;
+	}
 	*ret = arena;
 	return 0;
-nomem:
-	rc = gt_err_sys(err, -ENOMEM, "cannot read the arena");
 fail:
 	gt_arena_close(arena);
 	return rc;
@@ -145,17 +138,18 @@ fail:
 
 void gt_arena_close(struct gt_arena *arena)
 {
-	size_t i;
-
 	if (!arena)
 		return;
 	if (arena->map)
 		munmap(arena->map, arena->map_bytes);
-	for (i = 0; i < GT_POOL_MAX; i++)
-		free(arena->list[i]);
 	free(arena->progress);
 	free(arena->copy);
 	free(arena);
+}
+
+uint32_t gt_arena_step(const struct gt_arena *arena)
+{
+	return atomic_load_explicit(&arena_hdr(arena)->step, memory_order_acquire);
 }
 
 void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
@@ -163,7 +157,7 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
 	struct gt_arena_hdr *hdr = arena_hdr(arena);
 
 	/* The step first and with acquire: every event written before it was set is then seen. */
-	ret->step = atomic_load_explicit(&hdr->step, memory_order_acquire);
+	ret->step = gt_arena_step(arena);
 	ret->mode = atomic_load_explicit(&hdr->mode, memory_order_acquire);
 	ret->keep_full = atomic_load_explicit(&hdr->keep_full, memory_order_acquire) != 0;
 	ret->step_source = atomic_load_explicit(&hdr->step_source, memory_order_relaxed);
@@ -182,10 +176,14 @@ static int by_seq(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-size_t gt_arena_list(struct gt_arena *arena, enum gt_pool pool, bool busy,
-		     struct gt_arena_chunk **ret)
+uint32_t gt_arena_count(const struct gt_arena *arena, enum gt_pool pool)
 {
-	struct gt_arena_chunk *list = arena->list[pool];
+	return arena->pool[pool].count;
+}
+
+size_t gt_arena_list(const struct gt_arena *arena, enum gt_pool pool, bool busy,
+		     struct gt_arena_chunk *ret)
+{
 	size_t count = 0;
 	uint32_t i;
 
@@ -200,7 +198,7 @@ size_t gt_arena_list(struct gt_arena *arena, enum gt_pool pool, bool busy,
 		used = atomic_load_explicit(&chunk->used_bytes, memory_order_acquire);
 		if (state == GT_CHUNK_BUSY && !used && pool == GT_POOL_EVENT)
 			continue;
-		list[count++] = (struct gt_arena_chunk){
+		ret[count++] = (struct gt_arena_chunk){
 			.seq = atomic_load_explicit(&chunk->seq, memory_order_relaxed),
 			.index = i,
 			.tid = chunk->tid,
@@ -208,8 +206,7 @@ size_t gt_arena_list(struct gt_arena *arena, enum gt_pool pool, bool busy,
 			.done = state == GT_CHUNK_DONE,
 		};
 	}
-	qsort(list, count, sizeof(*list), by_seq);
-	*ret = list;
+	qsort(ret, count, sizeof(*ret), by_seq);
 	return count;
 }
 
@@ -255,15 +252,6 @@ bool gt_arena_consumed(const struct gt_arena *arena, const struct gt_arena_chunk
 	return chunk->done &&
 	       (!chunk->used_bytes ||
 		(progress->seq == chunk->seq && progress->read_bytes[pass] >= chunk->used_bytes));
-}
-
-void gt_arena_rewind(struct gt_arena *arena)
-{
-	uint32_t i;
-
-	for (i = 0; i < arena->pool[GT_POOL_EVENT].count; i++)
-		if (arena->progress[i].read_bytes[GT_PASS_EVENTS] != UINT32_MAX)
-			arena->progress[i].read_bytes[GT_PASS_EVENTS] = 0;
 }
 
 void gt_arena_free_chunk(struct gt_arena *arena, enum gt_pool pool,

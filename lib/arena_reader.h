@@ -48,13 +48,19 @@ void gt_arena_close(struct gt_arena *arena);
 
 void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret);
 
+/* The step the process is in now. */
+uint32_t gt_arena_step(const struct gt_arena *arena);
+
+/* How many chunks a pool has. */
+uint32_t gt_arena_count(const struct gt_arena *arena, enum gt_pool pool);
+
 /*
- * The chunks of a pool that are DONE (and BUSY, when busy is set), in the order they were taken.
- * A BUSY chunk without bytes is left out. *ret is owned by the arena until the next call for this
- * pool. Returns their count.
+ * The chunks of a pool that are DONE (and BUSY, when busy is set), in the order they were taken. A
+ * BUSY event chunk without bytes is left out. ret has room for all of the pool. Returns their
+ * count.
  */
-size_t gt_arena_list(struct gt_arena *arena, enum gt_pool pool, bool busy,
-		     struct gt_arena_chunk **ret);
+size_t gt_arena_list(const struct gt_arena *arena, enum gt_pool pool, bool busy,
+		     struct gt_arena_chunk *ret);
 
 /*
  * A private copy of what this pass has not read of an event chunk, for gt_event_next(). It is valid
@@ -69,9 +75,6 @@ void gt_arena_spoil(struct gt_arena *arena, const struct gt_arena_chunk *chunk);
 /* Has the pass read all that this DONE chunk will ever hold? */
 bool gt_arena_consumed(const struct gt_arena *arena, const struct gt_arena_chunk *chunk,
 		       enum gt_arena_pass pass);
-
-/* Start the events pass of all chunks again from their first event. */
-void gt_arena_rewind(struct gt_arena *arena);
 
 /* The bytes of a chunk, in shared memory: they may change under the reader. */
 const unsigned char *gt_arena_bytes(const struct gt_arena *arena, enum gt_pool pool,

@@ -51,6 +51,7 @@ struct gt_recorder_report { /* what one drain saw */
 	uint64_t open_cycle; /* from 1; 0: no window is open or draining */
 	bool drained; /* every launch of drained_cycle (from 0, as on the wire) has its record */
 	uint64_t drained_cycle;
+	uint64_t late; /* launches and GPU records that came after their file was complete */
 	struct gt_recorder_closed *closed; /* borrowed until the next call */
 	size_t closed_count;
 };

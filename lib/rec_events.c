@@ -1,0 +1,172 @@
+/*
+ * rec_events.c - what the threads of a process wrote: names, step marks, calls, ranges.
+ */
+#include "base.h"
+#include "recorder_state.h"
+
+static void put_name(struct gt_recorder *rec, struct gt_map *map, const struct gt_ev *ev)
+{
+	const struct gt_ev_name *name = (const void *)ev;
+
+	if (!gt_map_put(map, name->ref, name->name_id))
+		rec->names.refused++;
+}
+
+/* Names and step marks are read before all other events, since those of any thread may use them. */
+void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
+{
+	switch (ev->type) {
+	case GT_EV_STRING:
+		gt_names_add(&rec->names, (const void *)ev);
+		break;
+	case GT_EV_THREAD_NAME:
+		put_name(rec, &rec->thread_names, ev);
+		break;
+	case GT_EV_POINTER:
+		put_name(rec, &rec->pointers, ev);
+		break;
+	case GT_EV_API_NAME:
+		put_name(rec, &rec->api_names, ev);
+		break;
+	case GT_EV_STEP:
+		gt_steps_add(&rec->steps, ev->step, ev->time_ns, tid);
+		break;
+	}
+}
+
+/* ---- threads and windows ---- */
+
+/* The thread's open ranges come into and go out of the windows on the way to this event. */
+static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
+			const struct gt_window *window, const struct gt_ev *ev)
+{
+	const struct gt_window *old;
+	size_t i;
+
+	if (ev->step < thread->last_step)
+		return; /* a call that began before what it wrote last: no way back */
+	for (i = 0; i < rec->window_count && thread->top; i++) {
+		const struct gt_window *passed = rec->windows[i];
+
+		if (passed->id == GT_WHOLE_ID || thread->last_step >= passed->first_step ||
+		    ev->step <= passed->last_step)
+			continue;
+		gt_ranges_move(&rec->ranges, thread, passed->id, 0);
+		gt_ranges_move(&rec->ranges, thread, GT_WINDOW_NONE,
+			       GT_MIN(passed->end_ns, ev->time_ns));
+	}
+	thread->last_step = ev->step;
+	if (thread->window == (window ? window->id : GT_WINDOW_NONE))
+		return;
+	old = gt_windows_by_id(rec, thread->window);
+	gt_ranges_move(&rec->ranges, thread, window ? window->id : GT_WINDOW_NONE,
+		       old ? GT_MIN(old->end_ns, ev->time_ns) : ev->time_ns);
+}
+
+/* ---- calls ---- */
+
+static bool is_launch(uint16_t klass)
+{
+	return klass == GT_CALL_KERNEL || klass == GT_CALL_GRAPH || klass == GT_CALL_COPY ||
+	       klass == GT_CALL_SET;
+}
+
+/* The range that began last of the thread's innermost one and the step, when that is its own. */
+static uint64_t enclosing_id(const struct gt_range *top, const struct gt_range *step, uint32_t tid)
+{
+	if (step && step->tid == tid && (!top || top->start_ns < step->start_ns))
+		return step->external_id;
+	return top ? top->external_id : 0;
+}
+
+static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,
+		    uint32_t tid, const struct gt_ev_call *ev)
+{
+	bool waits = is_launch(ev->klass) &&
+		     !(ev->flags & (GT_CALL_CAPTURED | GT_CALL_EMPTY | GT_CALL_FAILED));
+	struct gt_launch launch = {
+		.entry.correlation = ev->correlation,
+		.start_ns = ev->ev.time_ns,
+		.end_ns = ev->end_ns,
+		.window = window ? window->id : GT_WINDOW_NONE,
+		.step_number = ev->ev.step,
+		.tid = tid,
+		.cbid = ev->cbid,
+		.name_id = ev->name_id,
+		.stream = ev->klass == GT_CALL_GRAPH ? ev->stream : GT_STREAM_UNKNOWN,
+		.graph = ev->klass == GT_CALL_GRAPH,
+		.runtime = ev->domain == 2, /* CUPTI_CB_DOMAIN_RUNTIME_API */
+	};
+
+	if (window) {
+		if (thread && thread->window == window->id)
+			launch.range = thread->top;
+		launch.step = gt_window_step(rec, window, ev->ev.step);
+		launch.external_id = enclosing_id(launch.range, launch.step, tid);
+		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
+	}
+	rec->late += !window && rec->cached_late;
+	if (waits) {
+		gt_rec_launch(rec, &launch);
+	} else if (window) {
+		bool captured = ev->flags & GT_CALL_CAPTURED;
+
+		window->captured += captured;
+		gt_window_call(rec, window, &launch, false, captured);
+	}
+}
+
+/* ---- all events ---- */
+
+static struct gt_str range_text(const struct gt_recorder *rec, const struct gt_ev_range *ev)
+{
+	if (ev->name_id)
+		return gt_names_get(&rec->names, ev->name_id);
+	return (struct gt_str){ ev->bytes, ev->len_bytes };
+}
+
+void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
+{
+	struct gt_window *window = NULL;
+	struct gt_thread *thread;
+
+	/* Nobody can have been in a step that the process has not come to. */
+	if (ev->step > rec->step_limit) {
+		rec->bad_records++;
+		return;
+	}
+	window = gt_windows_of_step(rec, ev->step, ev->time_ns);
+	thread = gt_ranges_thread(&rec->ranges, tid);
+	if (thread)
+		move_thread(rec, thread, window, ev);
+	if (window)
+		window->last_ns = GT_MAX(window->last_ns, ev->time_ns);
+
+	switch (ev->type) {
+	case GT_EV_CALL:
+		on_call(rec, window, thread, tid, (const void *)ev);
+		break;
+	case GT_EV_PUSH:
+		if (thread)
+			gt_ranges_push(&rec->ranges, thread, (const void *)ev);
+		else
+			rec->ranges.refused++;
+		break;
+	case GT_EV_POP:
+		if (thread)
+			gt_ranges_pop(&rec->ranges, thread, (const void *)ev);
+		break;
+	case GT_EV_RANGE_START:
+		gt_ranges_start(&rec->ranges, tid, window ? window->id : GT_WINDOW_NONE,
+				(const void *)ev);
+		break;
+	case GT_EV_RANGE_END:
+		gt_ranges_end(&rec->ranges, (const void *)ev);
+		break;
+	case GT_EV_MARK:
+		if (window)
+			gt_window_mark(rec, window, tid, ev->time_ns,
+				       range_text(rec, (const void *)ev));
+		break;
+	}
+}

@@ -1,0 +1,308 @@
+/*
+ * rec_gpu.c - matches launches and GPU records by CUPTI's correlation id. Either may come first: a
+ * launch is written when its call returns, and that can be after its work was done.
+ */
+#include "base.h"
+#include "recorder_state.h"
+
+/* GPU work this long before its launch belongs to another one of the same, reused id. */
+#define STALE_NS (10 * GT_NSEC_PER_SEC)
+
+/* Correlation ids rise, and wrap. */
+static bool is_newer(uint32_t correlation, uint32_t than)
+{
+	return (int32_t)(correlation - than) > 0;
+}
+
+static uint32_t stream_newest(const struct gt_recorder *rec, uint32_t stream)
+{
+	return gt_map_get(&rec->stream_newest, (uint64_t)stream + 1);
+}
+
+static void note_stream(struct gt_recorder *rec, const struct gt_gpu_op *op)
+{
+	uint32_t newest = stream_newest(rec, op->stream);
+
+	if (!newest || is_newer(op->correlation, newest))
+		gt_map_put(&rec->stream_newest, (uint64_t)op->stream + 1, op->correlation);
+}
+
+/*
+ * Has the launch all its GPU work, as far as one can know? A graph has any number of records: it
+ * has them all when work launched later on its stream is there; or when it has one and a whole
+ * further step went by.
+ */
+static bool has_all(const struct gt_recorder *rec, const struct gt_launch *launch)
+{
+	uint32_t newest;
+
+	if (!launch->graph)
+		return launch->worked;
+	if (launch->traced)
+		return true;
+	newest = stream_newest(rec, launch->stream);
+	if (newest && is_newer(newest, launch->entry.correlation))
+		return true;
+	return launch->worked && (uint64_t)rec->state.step >= (uint64_t)launch->step_number + 2;
+}
+
+static void let_go(struct gt_recorder *rec, struct gt_launch *launch)
+{
+	gt_ranges_unhold(&rec->ranges, launch->range);
+	gt_ranges_unhold(&rec->ranges, launch->step);
+	launch->range = NULL;
+	launch->step = NULL;
+}
+
+/* ---- the two halves meet ---- */
+
+static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_launch *launch,
+		  const struct gt_record *record)
+{
+	const struct gt_gpu_op *op = &record->op;
+	bool first = !launch->worked;
+
+	launch->worked = true;
+	launch->traced = op->kind == GT_GPU_GRAPH;
+	if (record->type == GT_RECORD_UNTIMED) {
+		launch->untimed = true; /* CUPTI does not deliver it again */
+	} else {
+		if (!launch->written)
+			gt_window_call(rec, window, launch, true, false);
+		launch->written = true;
+		gt_window_gpu(rec, window, op, launch);
+		gt_ranges_work(&rec->ranges, launch->range, launch->start_ns, op);
+		gt_ranges_work(&rec->ranges, launch->step, launch->start_ns, op);
+		gt_ranges_shared_work(&rec->ranges, window->id, launch->start_ns, op);
+	}
+	if (first && !launch->graph) {
+		window->waiting--;
+		let_go(rec, launch);
+	}
+}
+
+/* A launch leaves the ring, or its window ends: what can be said of it now? */
+static void conclude(struct gt_recorder *rec, struct gt_launch *launch)
+{
+	struct gt_window *window = gt_windows_by_id(rec, launch->window);
+
+	if (window) {
+		if (launch->graph)
+			window->graphs--;
+		else if (!launch->worked)
+			window->waiting--;
+		if (!launch->written) {
+			/* A graph may have no kernels; a later launch's work proves it. */
+			if (launch->untimed || !has_all(rec, launch))
+				window->launches_without_gpu++;
+			gt_window_call(rec, window, launch, false, false);
+		}
+	}
+	launch->written = true;
+	let_go(rec, launch);
+}
+
+/* Is the launch still of use to what may come? */
+static bool is_needed(const struct gt_recorder *rec, const struct gt_launch *launch)
+{
+	return launch->window != GT_WINDOW_NONE && !has_all(rec, launch) &&
+	       gt_windows_by_id(rec, launch->window);
+}
+
+static struct gt_launch *make_room(struct gt_recorder *rec, uint32_t correlation)
+{
+	struct gt_launch *launch = gt_ring_push(&rec->launches, correlation), *oldest;
+
+	if (launch)
+		return launch;
+	oldest = rec->launches.cap ? gt_ring_at(&rec->launches, rec->launches.tail) : NULL;
+	if (!oldest || is_needed(rec, oldest))
+		if (!gt_ring_grow(&rec->launches))
+			return gt_ring_push(&rec->launches, correlation);
+	if (!oldest)
+		return NULL;
+	conclude(rec, oldest);
+	gt_ring_drop(&rec->launches);
+	return gt_ring_push(&rec->launches, correlation);
+}
+
+static bool is_stale(const struct gt_record *record, const struct gt_launch *launch)
+{
+	return record->type == GT_RECORD_GPU &&
+	       record->op.end_ns < launch->start_ns - GT_MIN(launch->start_ns, STALE_NS);
+}
+
+static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
+{
+	struct gt_window *window = gt_windows_by_id(rec, launch->window);
+	uint32_t correlation = launch->entry.correlation;
+	struct gt_orphan *orphan;
+
+	while ((orphan = gt_ring_find(&rec->orphans, correlation))) {
+		gt_ring_unlink(&rec->orphans, orphan);
+		if (window && !is_stale(&orphan->record, launch))
+			match(rec, window, launch, &orphan->record);
+	}
+}
+
+void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *from)
+{
+	struct gt_window *window = gt_windows_by_id(rec, from->window);
+	struct gt_launch *launch = make_room(rec, from->entry.correlation);
+	struct gt_ring_entry entry;
+
+	if (!launch) {
+		if (window) {
+			window->launches_without_gpu++;
+			gt_window_call(rec, window, from, false, false);
+		}
+		return;
+	}
+	entry = launch->entry;
+	*launch = *from;
+	launch->entry = entry;
+	gt_range_hold(launch->range);
+	gt_range_hold(launch->step);
+	if (window && launch->graph)
+		window->graphs++;
+	else if (window)
+		window->waiting++;
+	adopt_orphans(rec, launch);
+}
+
+/* ---- GPU records without a launch ---- */
+
+/* Nobody will call for it any more. Work of a window counts, other work is none of ours. */
+static void give_up_orphan(struct gt_recorder *rec, const struct gt_orphan *orphan)
+{
+	struct gt_window *window;
+
+	if (!orphan->entry.linked || orphan->record.type != GT_RECORD_GPU)
+		return;
+	window = gt_windows_of_time(rec, orphan->record.op.start_ns);
+	if (!window)
+		return;
+	window->gpu_without_launch++;
+	gt_window_gpu(rec, window, &orphan->record.op, NULL);
+}
+
+static void keep_orphan(struct gt_recorder *rec, const struct gt_record *record)
+{
+	struct gt_ring *ring = &rec->orphans;
+	uint32_t correlation = record->op.correlation;
+	struct gt_orphan *orphan = gt_ring_push(ring, correlation), *oldest;
+
+	while (!orphan) {
+		oldest = ring->cap ? gt_ring_at(ring, ring->tail) : NULL;
+		if (!oldest ||
+		    (oldest->entry.linked && gt_windows_of_time(rec, oldest->record.op.start_ns)))
+			if (!gt_ring_grow(ring))
+				oldest = NULL;
+		if (oldest) {
+			give_up_orphan(rec, oldest);
+			gt_ring_drop(ring);
+		} else if (!ring->cap) {
+			return;
+		}
+		orphan = gt_ring_push(ring, correlation);
+	}
+	orphan->record = *record;
+}
+
+void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
+{
+	struct gt_launch *launch = gt_ring_find(&rec->launches, record->op.correlation);
+	struct gt_window *window;
+
+	rec->gpu_ops++;
+	rec->bad_records += record->type == GT_RECORD_UNTIMED;
+	note_stream(rec, &record->op);
+	if (!launch) {
+		keep_orphan(rec, record);
+		return;
+	}
+	window = gt_windows_by_id(rec, launch->window);
+	if (window)
+		match(rec, window, launch, record);
+	else if (launch->window != GT_WINDOW_NONE)
+		rec->late++;
+}
+
+/* ---- windows end ---- */
+
+static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	uint64_t pos;
+
+	for (pos = rec->orphans.tail; pos < rec->orphans.head; pos++) {
+		const struct gt_orphan *orphan = gt_ring_at(&rec->orphans, pos);
+		uint64_t start_ns = orphan->record.op.start_ns;
+
+		if (orphan->entry.linked && orphan->record.type == GT_RECORD_GPU &&
+		    start_ns >= window->start_ns && start_ns < window->end_ns)
+			return true;
+	}
+	return false;
+}
+
+bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
+		    bool wait_for_launches)
+{
+	uint64_t pos;
+
+	if (window->waiting)
+		return false;
+	for (pos = rec->launches.tail; window->graphs && pos < rec->launches.head; pos++) {
+		const struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
+
+		if (launch->window == window->id && launch->graph && !has_all(rec, launch))
+			return false;
+	}
+	return !wait_for_launches || !has_orphans(rec, window);
+}
+
+void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window)
+{
+	uint64_t pos;
+
+	for (pos = rec->launches.tail; pos < rec->launches.head; pos++) {
+		struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
+
+		if (launch->window == window->id)
+			conclude(rec, launch);
+	}
+	for (pos = rec->orphans.tail; pos < rec->orphans.head; pos++) {
+		struct gt_orphan *orphan = gt_ring_at(&rec->orphans, pos);
+		uint64_t start_ns = orphan->record.op.start_ns;
+
+		if (start_ns >= window->end_ns)
+			continue;
+		if (start_ns >= window->start_ns)
+			give_up_orphan(rec, orphan);
+		gt_ring_unlink(&rec->orphans, orphan);
+	}
+}
+
+void gt_rec_forget(struct gt_recorder *rec, uint64_t step)
+{
+	while (rec->launches.tail < rec->launches.head) {
+		struct gt_launch *launch = gt_ring_at(&rec->launches, rec->launches.tail);
+
+		if (launch->step_number >= step || gt_windows_by_id(rec, launch->window))
+			return;
+		gt_ring_drop(&rec->launches);
+	}
+}
+
+uint64_t gt_rec_oldest_waiting_ns(const struct gt_recorder *rec)
+{
+	uint64_t pos;
+
+	for (pos = rec->launches.tail; pos < rec->launches.head; pos++) {
+		const struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
+
+		if (is_needed(rec, launch))
+			return launch->start_ns;
+	}
+	return UINT64_MAX;
+}

@@ -1,0 +1,331 @@
+#include "base.h"
+#include "recorder_state.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* CUPTI chunks of one drain: what a worker thread does in about a tenth of a second. */
+#define CHUNKS_PER_DRAIN 64
+/* Launches that wait, above which GPU records are read before more events are. */
+#define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
+
+enum { RECORDS = 0, EVENTS = 1, NAMES = 2 }; /* gt_recorder.chunks */
+
+/* ---- life ---- */
+
+static void on_range(void *ctx, const struct gt_range *range)
+{
+	struct gt_recorder *rec = ctx;
+	struct gt_window *window = gt_windows_by_id(rec, range->window);
+
+	if (window)
+		gt_window_range(rec, window, range);
+}
+
+static void on_spans(void *ctx, const struct gt_range *range)
+{
+	struct gt_recorder *rec = ctx;
+	struct gt_window *window = gt_windows_by_id(rec, range->window);
+
+	if (window)
+		gt_window_spans(rec, window, range);
+}
+
+int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_hello *hello,
+		    const struct gt_recorder_config *config, struct gt_err *err)
+{
+	struct gt_recorder *rec = calloc(1, sizeof(*rec));
+	size_t i;
+	int rc;
+
+	if (!rec) {
+		close(arena_fd);
+		return gt_err_sys(err, -ENOMEM, "cannot record the process");
+	}
+	rc = gt_arena_open(&rec->arena, arena_fd, hello->arena_bytes, err);
+	if (rc < 0)
+		goto fail;
+	for (i = 0; i < ARRAY_SIZE(rec->chunks); i++) {
+		enum gt_pool pool = i == RECORDS ? GT_POOL_CUPTI : GT_POOL_EVENT;
+
+		rec->chunks[i] =
+			calloc(gt_arena_count(rec->arena, pool) + 1u, sizeof(*rec->chunks[i]));
+		if (!rec->chunks[i]) {
+			rc = gt_err_sys(err, -ENOMEM, "cannot record the process");
+			goto fail;
+		}
+	}
+	rec->config = *config;
+	rec->hello = *hello;
+	rec->hello.comm[sizeof(rec->hello.comm) - 1] = '\0';
+	rec->hello.python[sizeof(rec->hello.python) - 1] = '\0';
+	rec->hello.torch[sizeof(rec->hello.torch) - 1] = '\0';
+	gt_record_sizes(rec->record_bytes, hello->record_bytes);
+	rec->launches = (struct gt_ring)GT_RING(struct gt_launch, GT_LAUNCHES_MAX);
+	rec->orphans = (struct gt_ring)GT_RING(struct gt_orphan, GT_ORPHANS_MAX);
+	rec->ranges.sink = (struct gt_range_sink){
+		.range = on_range,
+		.spans = on_spans,
+		.ctx = rec,
+	};
+	*ret = rec;
+	return 0;
+fail:
+	gt_recorder_free(rec);
+	return rc;
+}
+
+void gt_recorder_free(struct gt_recorder *rec)
+{
+	uint64_t pos;
+	size_t i, j;
+
+	if (!rec)
+		return;
+	for (pos = rec->launches.tail; pos < rec->launches.head; pos++) {
+		struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
+
+		gt_ranges_unhold(&rec->ranges, launch->range);
+		gt_ranges_unhold(&rec->ranges, launch->step);
+	}
+	for (i = 0; i < rec->window_count; i++)
+		for (j = 0; j < rec->windows[i]->step_count; j++)
+			gt_ranges_unhold(&rec->ranges, rec->windows[i]->steps[j]);
+	gt_ranges_release(&rec->ranges);
+	for (i = 0; i < rec->window_count; i++)
+		gt_window_free(rec->windows[i]);
+	for (i = 0; i < ARRAY_SIZE(rec->chunks); i++)
+		free(rec->chunks[i]);
+	gt_ring_release(&rec->launches);
+	gt_ring_release(&rec->orphans);
+	gt_names_release(&rec->names);
+	gt_map_release(&rec->pointers);
+	gt_map_release(&rec->thread_names);
+	gt_map_release(&rec->api_names);
+	gt_map_release(&rec->stream_newest);
+	gt_arena_close(rec->arena);
+	free(rec->whole_path);
+	free(rec->closed);
+	free(rec);
+}
+
+/* ---- messages ---- */
+
+void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
+{
+	switch (phase->what) {
+	case GT_WHAT_ATTACHED:
+		rec->hello.cupti_version = phase->cupti_version;
+		rec->hello.driver_version = phase->driver_version;
+		rec->hello.runtime_version = phase->runtime_version;
+		gt_record_sizes(rec->record_bytes, phase->record_bytes);
+		break;
+	case GT_WHAT_FALLBACK:
+		rec->fallback = true;
+		break;
+	default:
+		gt_windows_phase(rec, phase);
+	}
+}
+
+void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
+{
+	size_t i;
+
+	for (i = 0; i < rec->device_count && rec->devices[i].id != device->id; i++)
+		;
+	if (i == GT_DEVICES_KEPT)
+		return;
+	rec->devices[i] = *device;
+	rec->devices[i].name[sizeof(device->name) - 1] = '\0';
+	rec->device_count = GT_MAX(rec->device_count, i + 1);
+	for (size_t w = 0; w < rec->window_count; w++)
+		gt_window_device(rec, rec->windows[w], &rec->devices[i]);
+}
+
+/* ---- reading ---- */
+
+static void read_names(struct gt_recorder *rec)
+{
+	struct gt_arena_chunk *chunks = rec->chunks[NAMES];
+	size_t i, count = gt_arena_list(rec->arena, GT_POOL_EVENT, true, chunks);
+
+	for (i = 0; i < count; i++) {
+		struct gt_event_cursor cur;
+		const struct gt_ev *ev;
+		int rc;
+
+		gt_arena_events(rec->arena, &chunks[i], GT_PASS_NAMES, &cur);
+		while ((rc = gt_event_next(&cur, &ev)) > 0)
+			gt_rec_name(rec, chunks[i].tid, ev);
+		/* The events pass will meet the same place, and count it. */
+	}
+}
+
+static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *chunk)
+{
+	struct gt_record_cursor cur = {
+		.pos = gt_arena_bytes(rec->arena, GT_POOL_CUPTI, chunk),
+		.record_bytes = rec->record_bytes,
+	};
+	struct gt_record record;
+	int rc;
+
+	/* A chunk that is not DONE is one of a process that is gone: it ends where its records do.
+	 */
+	cur.end = cur.pos + (chunk->done ? chunk->used_bytes : GT_CUPTI_CHUNK);
+	while ((rc = gt_record_next(&cur, &record)) > 0) {
+		if (record.type == GT_RECORD_GPU || record.type == GT_RECORD_UNTIMED)
+			gt_rec_gpu(rec, &record);
+	}
+	rec->bad_records += rc < 0;
+}
+
+struct record_chunks { /* of one drain, in order */
+	struct gt_arena_chunk *chunks;
+	size_t count;
+	size_t next;
+};
+
+static void read_next_records(struct gt_recorder *rec, struct record_chunks *records)
+{
+	struct gt_arena_chunk *chunk = &records->chunks[records->next++];
+
+	read_records(rec, chunk);
+	if (chunk->done)
+		gt_arena_free_chunk(rec->arena, GT_POOL_CUPTI, chunk);
+}
+
+static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, size_t count,
+			struct record_chunks *records)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct gt_event_cursor cur;
+		const struct gt_ev *ev;
+		int rc;
+
+		/* A long recording is read at once: its launches must not pile up. */
+		while (rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH &&
+		       records->next < records->count)
+			read_next_records(rec, records);
+		gt_arena_events(rec->arena, &chunks[i], GT_PASS_EVENTS, &cur);
+		while ((rc = gt_event_next(&cur, &ev)) > 0)
+			gt_rec_event(rec, chunks[i].tid, ev);
+		if (rc < 0) {
+			rec->bad_records++;
+			gt_arena_spoil(rec->arena, &chunks[i]);
+		}
+		if (gt_arena_consumed(rec->arena, &chunks[i], GT_PASS_NAMES) &&
+		    gt_arena_consumed(rec->arena, &chunks[i], GT_PASS_EVENTS))
+			gt_arena_free_chunk(rec->arena, GT_POOL_EVENT, &chunks[i]);
+	}
+}
+
+/*
+ * Read what the arena holds. The order of the looks matters, since the target goes on writing:
+ * DONE records, then how far events go, then all names. So a record's names, and what an event
+ * refers to, are known when it is read.
+ */
+static void read_arena(struct gt_recorder *rec, bool gone)
+{
+	struct record_chunks records = { .chunks = rec->chunks[RECORDS] };
+	size_t events;
+
+	records.count = gt_arena_list(rec->arena, GT_POOL_CUPTI, gone, records.chunks);
+	rec->backlog = !gone && records.count > CHUNKS_PER_DRAIN;
+	if (rec->backlog)
+		records.count = CHUNKS_PER_DRAIN;
+	events = gt_arena_list(rec->arena, GT_POOL_EVENT, true, rec->chunks[EVENTS]);
+	read_names(rec);
+	rec->step_limit = gt_arena_step(rec->arena);
+	read_events(rec, rec->chunks[EVENTS], events, &records);
+	while (records.next < records.count)
+		read_next_records(rec, &records);
+}
+
+/* ---- drains ---- */
+
+static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
+{
+	rec->now_ns = now_ns;
+	rec->error = 0;
+	rec->before = rec->state;
+	rec->closed_count = 0;
+	rec->drained = false;
+	gt_arena_state(rec->arena, &rec->state);
+}
+
+static int end_drain(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)
+{
+	struct gt_sched_pos pos = { 0 };
+
+	gt_schedule_at(&rec->config.schedule, rec->state.step, &pos);
+	*report = (struct gt_recorder_report){
+		.step = rec->state.step,
+		.phase = pos.phase,
+		.step_source = rec->state.step_source < GT_STEP_SOURCE_MAX
+				       ? (enum gt_step_source)rec->state.step_source
+				       : GT_STEP_NONE,
+		.gpu_ops = rec->gpu_ops,
+		.open_cycle = rec->window_count ? rec->windows[0]->number : 0,
+		.drained = rec->drained,
+		.drained_cycle = rec->drained_cycle,
+		.late = rec->late,
+		.closed = rec->closed,
+		.closed_count = rec->closed_count,
+	};
+	if (rec->state.mode == GT_MODE_WHOLE)
+		report->phase = GT_PHASE_ACTIVE;
+	else if (rec->state.mode == GT_MODE_KEEP)
+		report->phase = GT_PHASE_IDLE;
+	if (rec->error && err)
+		*err = rec->err;
+	return rec->error;
+}
+
+/* Does the arena keep its content, since no step was seen so far? Or which rule is it read by? */
+static bool choose_mode(struct gt_recorder *rec)
+{
+	if (rec->state.mode == GT_MODE_KEEP && !rec->state.keep_full)
+		return true;
+	if (rec->state.mode != GT_MODE_KEEP && rec->state.mode != GT_MODE_WHOLE) {
+		rec->whole_mode = false;
+		return false;
+	}
+	if (!rec->whole_mode)
+		gt_windows_open_whole(rec);
+	if (rec->whole && rec->state.mode == GT_MODE_KEEP)
+		gt_windows_close_whole(rec);
+	return false;
+}
+
+int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		      struct gt_recorder_report *report, struct gt_err *err)
+{
+	size_t i;
+
+	begin_drain(rec, now_ns);
+	if (choose_mode(rec)) {
+		read_names(rec);
+		return end_drain(rec, report, err);
+	}
+	read_arena(rec, false);
+	gt_windows_advance(rec);
+	for (i = 0; i < rec->window_count; i++)
+		gt_window_flush(rec, rec->windows[i], flush_due);
+	return end_drain(rec, report, err);
+}
+
+int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+		       struct gt_recorder_report *report, struct gt_err *err)
+{
+	begin_drain(rec, now_ns);
+	if (choose_mode(rec))
+		gt_windows_open_whole(rec);
+	read_arena(rec, true);
+	gt_windows_advance(rec);
+	gt_windows_finish(rec, died);
+	return end_drain(rec, report, err);
+}

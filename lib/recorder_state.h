@@ -1,0 +1,206 @@
+/*
+ * recorder_state.h - what the parts of the recorder share: recorder.c (drains), windows.c (which
+ * windows are open, and when each is complete), window.c (the file of one), rec_events.c (events of
+ * threads), rec_gpu.c (GPU records).
+ */
+#ifndef GT_RECORDER_STATE_H
+#define GT_RECORDER_STATE_H
+
+#include "arena_reader.h"
+#include "corr_ring.h"
+#include "decode.h"
+#include "names.h"
+#include "ranges.h"
+#include "recorder.h"
+#include "steps.h"
+
+#define GT_WINDOWS_MAX  16                   /* open or draining at one time */
+#define GT_WHOLE_ID     (GT_WINDOW_NONE - 1) /* id of the window that is the whole run */
+#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 56 MiB */
+#define GT_ORPHANS_MAX  (UINT32_C(1) << 16)  /* 17 MiB */
+#define GT_DEVICES_KEPT 64
+
+struct gt_launch {
+	struct gt_ring_entry entry;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t external_id;   /* of the innermost range around it; 0: none */
+	struct gt_range *range; /* innermost PUSH, a reference; NULL once all its work is known */
+	struct gt_range *step;  /* likewise */
+	uint32_t window;        /* id; GT_WINDOW_NONE: launched outside of all windows */
+	uint32_t step_number;
+	uint32_t tid;
+	uint32_t cbid;
+	uint32_t name_id;
+	uint32_t stream; /* graphs: CUPTI's id, or GT_STREAM_UNKNOWN */
+	bool graph;      /* any number of GPU records */
+	bool runtime;
+	bool written; /* its call is in the trace */
+	bool worked;  /* a GPU record came for it */
+	bool traced;  /* a graph: and that record is of the graph as one piece of work */
+	bool untimed; /* one came, but without times */
+};
+
+struct gt_orphan { /* a GPU record whose launch is not known (yet) */
+	struct gt_ring_entry entry;
+	struct gt_record record;
+};
+
+struct gt_window {
+	uint32_t id;     /* its cycle from 0, or GT_WHOLE_ID */
+	uint64_t number; /* of its file, from 1 */
+	uint64_t first_step;
+	uint64_t last_step;
+	uint64_t start_ns; /* first_step began */
+	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
+	uint64_t last_ns;  /* latest host time in it */
+
+	bool closed;  /* no launch can belong to it any more, but for those under way */
+	bool off;     /* the target has switched off: no record can come any more (whole run) */
+	bool drained; /* every launch has its record */
+	uint64_t closed_now_ns; /* on the collector's clock */
+	uint64_t drained_now_ns;
+	const char *cut; /* why it is shorter than asked for; NULL: it is not */
+
+	uint64_t waiting;        /* launches (not graphs) without a record */
+	uint64_t graphs;         /* graph launches */
+	struct gt_range **steps; /* open ones, in order */
+	size_t step_count;
+	size_t step_cap;
+	uint64_t next_step; /* the first that is not closed */
+
+	struct gt_trace *trace;
+	bool failed; /* its file: nothing more is written */
+	char path[sizeof(((struct gt_recorder_closed *)0)->path)];
+
+	/* losses; those of the process as they were when it began */
+	struct gt_arena_state began;
+	uint64_t began_bad;
+	uint64_t began_refused;
+	uint64_t launches_without_gpu;
+	uint64_t gpu_without_launch;
+	uint64_t captured;
+	int64_t began_clock_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	char reason[160];
+};
+
+struct gt_recorder {
+	struct gt_recorder_config config;
+	struct gt_msg_hello hello;
+	struct gt_msg_device devices[GT_DEVICES_KEPT];
+	size_t device_count;
+	uint16_t record_bytes[GT_KIND_MAX];
+	bool fallback;
+
+	struct gt_arena *arena;
+	struct gt_arena_state state;      /* as this drain found it */
+	struct gt_arena_state before;     /* as the one before did */
+	struct gt_arena_chunk *chunks[3]; /* room for lists: records, events, names */
+	bool backlog;                     /* this drain left records unread */
+	struct gt_names names;
+	struct gt_map pointers;      /* kernel name pointer -> name id */
+	struct gt_map thread_names;  /* tid -> name id */
+	struct gt_map api_names;     /* domain << 32 | cbid -> name id */
+	struct gt_map stream_newest; /* stream + 1 -> correlation of its newest GPU record */
+	struct gt_steps steps;
+	struct gt_ranges ranges;
+	struct gt_ring launches;
+	struct gt_ring orphans;
+
+	struct gt_window *windows[GT_WINDOWS_MAX]; /* in order; NULL behind window_count */
+	size_t window_count;
+	uint64_t off_below;       /* the target has switched off after the cycles below it */
+	uint64_t next_id;         /* cycles below it are open or done */
+	struct gt_window *whole;  /* of windows, when mode KEEP or WHOLE made one */
+	bool whole_mode;          /* all events belong to whole */
+	bool whole_done;          /* and it is complete */
+	char *whole_path;         /* its file, which a real window may replace; NULL: none */
+	uint32_t cached_step;     /* of the last event */
+	struct gt_window *cached; /* and its window */
+	bool cached_valid;
+	bool cached_late;    /* it had one, which is complete */
+	uint32_t step_limit; /* no event of this drain can be of a later step */
+
+	uint64_t now_ns;
+	uint64_t gpu_ops;
+	uint64_t bad_records;
+	uint64_t late; /* launches and GPU records for windows that were complete */
+
+	struct gt_err err; /* the first failure of this drain */
+	int error;
+	struct gt_recorder_closed *closed;
+	size_t closed_count;
+	size_t closed_cap;
+	bool drained;
+	uint64_t drained_cycle;
+};
+
+/* ---- window.c: one window's file ---- */
+
+struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
+void gt_window_free(struct gt_window *window);
+
+/* Each makes the file when it is the first. A failure sticks and is kept in rec->err. */
+void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
+		    const struct gt_launch *launch, bool launches, bool captured);
+void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const struct gt_gpu_op *op,
+		   const struct gt_launch *launch);
+void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
+		     const struct gt_range *range);
+void gt_window_spans(struct gt_recorder *rec, struct gt_window *window,
+		     const struct gt_range *range);
+void gt_window_mark(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
+		    uint64_t time_ns, struct gt_str name);
+void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
+		      const struct gt_msg_device *device);
+/* Make the file loadable when that is due, or much waits. */
+void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due);
+
+/* Complete the file and report it. why: the reason it is incomplete; NULL: find out. */
+void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why);
+
+/* ---- windows.c: all of them ---- */
+
+/* The window of what happened in this step; opens it when it is new. NULL: none. */
+struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uint64_t time_ns);
+struct gt_window *gt_windows_by_id(const struct gt_recorder *rec, uint32_t id);
+/* The window whose time this lies in. NULL: none. */
+struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t time_ns);
+
+/* The step's range in its window, made at first sight; NULL without memory. */
+struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step);
+
+void gt_windows_open_whole(struct gt_recorder *rec);
+void gt_windows_close_whole(struct gt_recorder *rec);
+/* After a drain: close steps and windows that are over, complete those that have all. */
+void gt_windows_advance(struct gt_recorder *rec);
+void gt_windows_finish(struct gt_recorder *rec, bool died);
+void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
+
+/* ---- rec_events.c: what threads wrote ---- */
+
+void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
+void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
+/* A thread leaves the window it was in. */
+void gt_rec_leave(struct gt_recorder *rec, struct gt_thread *thread, uint64_t end_ns);
+
+/* ---- rec_gpu.c: launches and GPU records ---- */
+
+/* A launch that will have GPU work. Takes over no references of 'launch'. */
+void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *launch);
+void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record);
+/*
+ * Has every launch of the window its GPU records, and (when wait_for_launches is set) all GPU work
+ * in its time a launch?
+ */
+bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
+		    bool wait_for_launches);
+/* Forget launches from before this step, but for those of open windows: their ids can come again.
+ */
+void gt_rec_forget(struct gt_recorder *rec, uint64_t step);
+/* The window is about to be complete: write and count what has no other half. */
+void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window);
+/* When the oldest launch that waits for its work began. */
+uint64_t gt_rec_oldest_waiting_ns(const struct gt_recorder *rec);
+
+#endif

@@ -1,0 +1,428 @@
+/*
+ * window.c - the trace file of one window: what goes in, and what it says of its own health.
+ */
+#include "base.h"
+#include "rank.h"
+#include "recorder_state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define FLUSH_BYTES      (1U << 20) /* of JSON that waits */
+#define STEPS_AROUND     16         /* before and after a window, for its comparison */
+#define CLOCK_RESIDUE_NS (1 * (int64_t)GT_NSEC_PER_MSEC)
+
+/* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: changes when somebody sets the clock. */
+static int64_t clock_offset_ns(void)
+{
+	struct timespec real, mono;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	return (int64_t)(real.tv_sec - mono.tv_sec) * (int64_t)GT_NSEC_PER_SEC +
+	       (real.tv_nsec - mono.tv_nsec);
+}
+
+struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id)
+{
+	struct gt_window *window = calloc(1, sizeof(*window));
+
+	if (!window)
+		return NULL;
+	window->id = id;
+	window->number = id == GT_WHOLE_ID ? 1 : (uint64_t)id + 1;
+	window->end_ns = UINT64_MAX;
+	if (id != GT_WHOLE_ID) { /* that one holds all since the start */
+		window->began = rec->before;
+		window->began_bad = rec->bad_records;
+		window->began_refused = rec->ranges.refused;
+	}
+	window->began_clock_ns = clock_offset_ns();
+	return window;
+}
+
+void gt_window_free(struct gt_window *window)
+{
+	if (!window)
+		return;
+	gt_trace_close(window->trace, &(struct gt_trace_health){ 0 }, NULL);
+	free(window->steps);
+	free(window);
+}
+
+/* ---- the file ---- */
+
+static void fail(struct gt_recorder *rec, struct gt_window *window, int rc,
+		 const struct gt_err *err)
+{
+	window->failed = true;
+	if (rec->error)
+		return;
+	rec->error = rc;
+	rec->err = *err;
+}
+
+/* The writer's own words come with the next flush or close; until then this. */
+static void check_write(struct gt_recorder *rec, struct gt_window *window, int rc)
+{
+	struct gt_err err;
+
+	if (rc < 0 && !window->failed) {
+		gt_err_sys(&err, rc, "cannot write '%s'", window->path);
+		fail(rec, window, rc, &err);
+	}
+}
+
+static const char *source_name(uint32_t source)
+{
+	static const char *const names[GT_STEP_SOURCE_MAX] = {
+		[GT_STEP_NONE] = "none",
+		[GT_STEP_OPTIMIZER] = "optimizer",
+		[GT_STEP_NVTX] = "nvtx",
+		[GT_STEP_API] = "api",
+	};
+
+	return source < GT_STEP_SOURCE_MAX ? names[source] : "none";
+}
+
+/* The file of the whole run is the first window's as well: that one replaces it. */
+static int choose_path(struct gt_recorder *rec, struct gt_window *window, bool *overwrite,
+		       struct gt_err *err)
+{
+	if (rec->whole_path && window->number == 1) {
+		snprintf(window->path, sizeof(window->path), "%s", rec->whole_path);
+		*overwrite = true;
+		return 0;
+	}
+	return rec->config.path_for(rec->config.ctx, &rec->hello, window->number, window->path,
+				    sizeof(window->path), overwrite, err);
+}
+
+static bool open_file(struct gt_recorder *rec, struct gt_window *window)
+{
+	struct gt_trace_meta meta = {
+		.pid = rec->hello.pid,
+		.rank = rec->hello.rank,
+		.world_size = rec->hello.world_size,
+		.cycle = window->number,
+		.whole_run = window->id == GT_WHOLE_ID,
+		.rank_source = gt_rank_source_name(rec->hello.rank_source),
+		.step_source = source_name(rec->state.step_source),
+		.comm = rec->hello.comm,
+		.command = rec->config.command,
+		.torch = rec->hello.torch[0] ? rec->hello.torch : NULL,
+		.python = rec->hello.python[0] ? rec->hello.python : NULL,
+		.host = rec->config.host,
+		.cupti_version = rec->hello.cupti_version,
+		.driver_version = rec->hello.driver_version,
+		.runtime_version = rec->hello.runtime_version,
+		.devices = rec->devices,
+		.device_count = rec->device_count,
+		.environment = rec->config.environment,
+		.fallback = rec->fallback,
+	};
+	/* Another thread's first events may be stamped a little before the step began. */
+	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);
+	struct gt_err err = { 0 };
+	bool overwrite = false;
+	int rc;
+
+	if (window->failed)
+		return false;
+	if (window->trace)
+		return true;
+	rc = choose_path(rec, window, &overwrite, &err);
+	if (!rc)
+		rc = gt_trace_create(&window->trace, window->path,
+				     overwrite ? GT_TRACE_OVERWRITE : 0, base_ns, &meta, &err);
+	if (rc < 0)
+		fail(rec, window, rc, &err);
+	return !rc;
+}
+
+static struct gt_trace_call as_call(const struct gt_recorder *rec, const struct gt_launch *launch,
+				    char *buf, size_t len)
+{
+	struct gt_trace_call call = {
+		.tid = launch->tid,
+		.start_ns = launch->start_ns,
+		.end_ns = launch->end_ns,
+		.correlation = launch->entry.correlation,
+		.cbid = launch->cbid,
+		.runtime = launch->runtime,
+		.name = gt_names_get(&rec->names, launch->name_id),
+		.external_id = launch->external_id,
+	};
+
+	if (!call.name.len) {
+		snprintf(buf, len, "%s %u", launch->runtime ? "cuda" : "cu", launch->cbid);
+		call.name = (struct gt_str){ buf, strlen(buf) };
+	}
+	return call;
+}
+
+void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
+		    const struct gt_launch *launch, bool launches, bool captured)
+{
+	struct gt_trace_call call;
+	char buf[32];
+
+	if (!open_file(rec, window))
+		return;
+	call = as_call(rec, launch, buf, sizeof(buf));
+	call.launches = launches;
+	call.captured = captured;
+	check_write(rec, window, gt_trace_call(window->trace, &call));
+}
+
+static struct gt_str kernel_name(const struct gt_recorder *rec, uint64_t ref, char *buf, size_t len)
+{
+	uint32_t id = ref < GT_NAME_PTR_MIN ? (uint32_t)ref : gt_map_get(&rec->pointers, ref);
+	struct gt_str name = gt_names_get(&rec->names, id);
+
+	if (name.len)
+		return name;
+	snprintf(buf, len, "kernel 0x%" PRIx64, ref);
+	return (struct gt_str){ buf, strlen(buf) };
+}
+
+void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const struct gt_gpu_op *op,
+		   const struct gt_launch *launch)
+{
+	struct gt_trace_call call;
+	struct gt_str name = { 0 };
+	char name_buf[32], call_buf[32];
+
+	if (!open_file(rec, window))
+		return;
+	if (op->kind == GT_GPU_KERNEL)
+		name = kernel_name(rec, op->name_ref, name_buf, sizeof(name_buf));
+	if (launch) {
+		call = as_call(rec, launch, call_buf, sizeof(call_buf));
+		call.launches = true;
+	}
+	check_write(rec, window, gt_trace_gpu(window->trace, op, name, launch ? &call : NULL));
+}
+
+void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
+		     const struct gt_range *range)
+{
+	struct gt_trace_range out = {
+		.tid = range->tid,
+		.process_range = range->process_range,
+		.is_step = range->is_step,
+		.start_ns = GT_MAX(range->start_ns, window->start_ns),
+		.end_ns = GT_MIN(range->end_ns, window->end_ns),
+		.name = gt_range_name(range, &rec->names),
+		.domain = gt_names_get(&rec->names, range->domain_id),
+		.external_id = range->external_id,
+	};
+
+	if (!open_file(rec, window))
+		return;
+	out.end_ns = GT_MAX(out.end_ns, out.start_ns);
+	check_write(rec, window, gt_trace_range(window->trace, &out));
+}
+
+void gt_window_spans(struct gt_recorder *rec, struct gt_window *window,
+		     const struct gt_range *range)
+{
+	struct gt_trace_gpu_range out = {
+		.tid = range->tid,
+		.is_step = range->is_step,
+		.name = gt_range_name(range, &rec->names),
+		.external_id = range->external_id,
+	};
+	size_t i;
+
+	if (!open_file(rec, window))
+		return;
+	for (i = 0; i < range->span_count; i++) {
+		out.device = range->spans[i].device;
+		out.stream = range->spans[i].stream;
+		out.start_ns = range->spans[i].start_ns;
+		out.end_ns = range->spans[i].end_ns;
+		check_write(rec, window, gt_trace_gpu_range(window->trace, &out));
+	}
+}
+
+void gt_window_mark(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
+		    uint64_t time_ns, struct gt_str name)
+{
+	if (open_file(rec, window))
+		check_write(rec, window, gt_trace_mark(window->trace, tid, time_ns, name));
+}
+
+/* ---- health ---- */
+
+static uint64_t health_losses(const struct gt_trace_health *health)
+{
+	return health->dropped_cupti + health->dropped_arena + health->dropped_ring +
+	       health->dropped_names + health->bad_records + health->launches_without_gpu;
+}
+
+static struct gt_trace_health window_health(const struct gt_recorder *rec,
+					    const struct gt_window *window)
+{
+	const struct gt_steps *steps = &rec->steps;
+	const struct gt_arena_state *now = &rec->state, *began = &window->began;
+	bool whole = window->id == GT_WHOLE_ID;
+
+	return (struct gt_trace_health){
+		.dropped_cupti = now->dropped_cupti - began->dropped_cupti,
+		.dropped_arena = now->dropped_arena - began->dropped_arena,
+		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -
+				window->began_refused,
+		/* A name lost before the window is missing in it, too. */
+		.dropped_names = now->dropped_names + rec->names.refused,
+		.bad_records = rec->bad_records - window->began_bad,
+		.launches_without_gpu = window->launches_without_gpu,
+		.gpu_without_launch = window->gpu_without_launch,
+		.captured_launches = window->captured,
+		.step_before_ms = whole || !window->first_step
+					  ? NAN
+					  : gt_steps_median_ms(steps, 0, window->first_step - 1,
+							       STEPS_AROUND),
+		.step_active_ms = whole ? NAN
+					: gt_steps_median_ms(steps, window->first_step,
+							     window->last_step, SIZE_MAX),
+		.step_after_ms = whole ? NAN
+				       : gt_steps_median_ms(steps, window->last_step + 1,
+							    window->last_step + STEPS_AROUND,
+							    STEPS_AROUND),
+		.clock_residue_ns = clock_offset_ns() - window->began_clock_ns,
+	};
+}
+
+/* The first of what is missing, in words. NULL: nothing is. */
+static const char *find_reason(struct gt_window *window, const struct gt_trace_health *health)
+{
+	const struct {
+		uint64_t count;
+		const char *text;
+	} losses[] = {
+		{ health->dropped_arena, "GPU records found no room in the arena (--max-buffer)" },
+		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
+		{ health->dropped_ring, "events found no room in the arena (--max-buffer)" },
+		{ health->launches_without_gpu, "launches have no GPU record" },
+		{ health->bad_records, "records could not be used" },
+		{ health->dropped_names, "names were lost" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(losses); i++) {
+		if (!losses[i].count)
+			continue;
+		snprintf(window->reason, sizeof(window->reason), "%" PRIu64 " %s", losses[i].count,
+			 losses[i].text);
+		return window->reason;
+	}
+	return NULL;
+}
+
+static void report_closed(struct gt_recorder *rec, const struct gt_window *window,
+			  const struct gt_trace_health *health, uint64_t events)
+{
+	struct gt_recorder_closed *closed;
+
+	if (rec->closed_count == rec->closed_cap) {
+		size_t cap = rec->closed_cap ? rec->closed_cap * 2 : 4;
+
+		closed = realloc(rec->closed, cap * sizeof(*closed));
+		if (!closed)
+			return;
+		rec->closed = closed;
+		rec->closed_cap = cap;
+	}
+	closed = &rec->closed[rec->closed_count++];
+	*closed = (struct gt_recorder_closed){
+		.cycle = window->number,
+		.first_step = window->first_step,
+		.last_step = window->last_step,
+		.complete = health->complete,
+		.whole_run = window->id == GT_WHOLE_ID,
+		.events = events,
+		.losses = health_losses(health),
+	};
+	memcpy(closed->path, window->path, sizeof(closed->path));
+}
+
+static size_t add_warnings(const struct gt_recorder *rec, const struct gt_window *window,
+			   const struct gt_trace_health *health, const char *warnings[])
+{
+	int64_t residue = health->clock_residue_ns;
+	size_t count = 0;
+
+	if (window->cut)
+		warnings[count++] = window->cut;
+	if (residue > CLOCK_RESIDUE_NS || residue < -CLOCK_RESIDUE_NS)
+		warnings[count++] = "the system's clock was set during the window";
+	if (rec->fallback)
+		warnings[count++] = "another tool holds CUPTI's callbacks: launches come from its "
+				    "API records, which slow the program";
+	warnings[count] = NULL;
+	return count;
+}
+
+void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
+		      const struct gt_msg_device *device)
+{
+	if (window->trace)
+		check_write(rec, window, gt_trace_device(window->trace, device));
+}
+
+void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due)
+{
+	struct gt_trace_health health;
+	const char *warnings[4];
+	struct gt_err err = { 0 };
+	int rc;
+
+	if (!window->trace || window->failed)
+		return;
+	if (!due && gt_trace_pending_bytes(window->trace) < FLUSH_BYTES)
+		return;
+	health = window_health(rec, window);
+	health.reason = NULL;
+	if (add_warnings(rec, window, &health, warnings))
+		health.warnings = warnings;
+	rc = gt_trace_flush(window->trace, &health, &err);
+	if (rc < 0)
+		fail(rec, window, rc, &err);
+}
+
+void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why)
+{
+	struct gt_trace_health health;
+	const char *warnings[4];
+	struct gt_err err = { 0 };
+	uint64_t events;
+	uint32_t i;
+	int rc;
+
+	/* A window that saw nothing is still one, with its steps; a run that did nothing is not. */
+	if (!window->trace && (window->id == GT_WHOLE_ID || !open_file(rec, window)))
+		return;
+	for (i = 0; i < rec->thread_names.cap && !window->failed; i++) {
+		const struct gt_map_slot *slot = &rec->thread_names.slots[i];
+
+		if (slot->value)
+			check_write(rec, window,
+				    gt_trace_thread_name(window->trace, (uint32_t)slot->key,
+							 gt_names_get(&rec->names, slot->value)));
+	}
+	health = window_health(rec, window);
+	health.reason = why ? why : find_reason(window, &health);
+	health.complete = !health.reason;
+	if (add_warnings(rec, window, &health, warnings))
+		health.warnings = warnings;
+	events = gt_trace_event_count(window->trace);
+	rc = gt_trace_close(window->trace, &health, &err);
+	window->trace = NULL;
+	if (rc < 0 && !window->failed)
+		fail(rec, window, rc, &err);
+	if (!window->failed)
+		report_closed(rec, window, &health, events);
+}

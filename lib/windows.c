@@ -1,0 +1,382 @@
+/*
+ * windows.c - which windows of a process are open, what belongs to them, and when each is complete.
+ */
+#include "base.h"
+#include "recorder_state.h"
+
+#include <stdlib.h>
+
+/* A call that was under way when the window closed is written when it returns: wait so long. */
+#define LATE_CALL_NS (5 * GT_NSEC_PER_MSEC)
+/* The same when there is GPU work of the window whose launch is not known. */
+#define LATE_LAUNCH_NS (100 * GT_NSEC_PER_MSEC)
+/* How long a complete window waits for a step after it, to compare its own with. */
+#define STEP_AFTER_NS (100 * GT_NSEC_PER_MSEC)
+/* The target gives up after 2 s; this is for one that does not say so. */
+#define GIVE_UP_NS     (3 * GT_NSEC_PER_SEC)
+
+#define OPEN_STEPS_MAX 4096 /* of one window */
+
+struct gt_window *gt_windows_by_id(const struct gt_recorder *rec, uint32_t id)
+{
+	size_t i;
+
+	for (i = rec->window_count; i--;)
+		if (rec->windows[i]->id == id)
+			return rec->windows[i];
+	return NULL;
+}
+
+struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t time_ns)
+{
+	size_t i;
+
+	for (i = 0; i < rec->window_count; i++)
+		if (rec->windows[i]->start_ns <= time_ns && time_ns < rec->windows[i]->end_ns)
+			return rec->windows[i];
+	return NULL;
+}
+
+/* ---- steps ---- */
+
+static uint64_t step_begin(const struct gt_recorder *rec, const struct gt_window *window,
+			   uint64_t step)
+{
+	const struct gt_step_mark *mark = gt_steps_find(&rec->steps, step);
+
+	return mark && window->id != GT_WHOLE_ID ? mark->time_ns : window->start_ns;
+}
+
+struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step)
+{
+	const struct gt_step_mark *mark = NULL;
+	struct gt_range **grown, *range;
+	size_t i, cap;
+
+	if (window->id == GT_WHOLE_ID)
+		step = 0;
+	else
+		mark = gt_steps_find(&rec->steps, step);
+	for (i = window->step_count; i--;)
+		if (window->steps[i]->step == step)
+			return window->steps[i];
+	if (step < window->next_step || step > window->last_step)
+		return NULL;
+	if (window->step_count == window->step_cap) {
+		cap = window->step_cap ? window->step_cap * 2 : 4;
+		if (cap > OPEN_STEPS_MAX)
+			return NULL;
+		grown = realloc(window->steps, cap * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		window->steps = grown;
+		window->step_cap = cap;
+	}
+	/* The first step of a program has no mark: it is its main thread's. */
+	range = gt_ranges_step(&rec->ranges, mark ? mark->tid : rec->hello.pid, window->id, step,
+			       step_begin(rec, window, step));
+	if (range)
+		window->steps[window->step_count++] = range;
+	return range;
+}
+
+/*
+ * Close the steps before 'until'. end_ns is for those whose end nobody marked; while it is not
+ * known (UINT64_MAX) they stay open.
+ */
+static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint64_t until,
+			uint64_t end_ns)
+{
+	bool whole = window->id == GT_WHOLE_ID;
+	size_t i, kept = 0;
+
+	while (window->next_step < until) {
+		const struct gt_step_mark *next =
+			whole ? NULL : gt_steps_after(&rec->steps, window->next_step);
+
+		if (!next && end_ns == UINT64_MAX)
+			break;
+		/* Only its mark, or what happened in it, makes a step. */
+		if (window->next_step == window->first_step ||
+		    gt_steps_find(&rec->steps, window->next_step))
+			gt_window_step(rec, window, (uint32_t)window->next_step);
+		window->next_step = next ? GT_MIN(until, next->step) : until;
+	}
+	for (i = 0; i < window->step_count; i++) {
+		struct gt_range *range = window->steps[i];
+		const struct gt_step_mark *next = whole ? NULL
+							: gt_steps_after(&rec->steps, range->step);
+		uint64_t ns = next ? GT_MIN(next->time_ns, end_ns) : end_ns;
+
+		if (range->step < until && ns != UINT64_MAX)
+			gt_ranges_close(&rec->ranges, range, ns);
+		else
+			window->steps[kept++] = range;
+	}
+	window->step_count = kept;
+}
+
+/* ---- opening ---- */
+
+static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64_t first_step,
+				    uint64_t last_step, uint64_t start_ns)
+{
+	struct gt_window *window = gt_window_new(rec, id);
+	size_t i;
+
+	if (!window)
+		return NULL;
+	window->first_step = first_step;
+	window->last_step = last_step;
+	window->next_step = first_step;
+	window->start_ns = start_ns;
+	window->last_ns = start_ns;
+	for (i = 0; i < rec->window_count; i++)
+		gt_ranges_move_shared(&rec->ranges, rec->windows[i]->id, id, start_ns);
+	gt_ranges_move_shared(&rec->ranges, GT_WINDOW_NONE, id, start_ns);
+	rec->windows[rec->window_count++] = window;
+	return window;
+}
+
+static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why);
+
+static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
+				    uint64_t step, uint64_t time_ns)
+{
+	uint64_t first = step - pos->index;
+	const struct gt_step_mark *mark = gt_steps_find(&rec->steps, first);
+	struct gt_window *window;
+
+	if (pos->cycle < rec->next_id)
+		return NULL;
+	if (rec->whole)
+		remove_window(rec, rec->whole, NULL);
+	if (rec->window_count == GT_WINDOWS_MAX)
+		remove_window(rec, rec->windows[0], "too many windows waited for GPU records");
+	if (!first)
+		time_ns = GT_MIN(time_ns, rec->hello.realtime_ns);
+	window = add_window(rec, (uint32_t)pos->cycle, first,
+			    first + rec->config.schedule.active - 1,
+			    mark ? mark->time_ns : time_ns);
+	if (!window)
+		return NULL;
+	rec->next_id = pos->cycle + 1;
+	gt_rec_forget(rec, first - GT_MIN(first, rec->config.schedule.warmup + 1));
+	return window;
+}
+
+void gt_windows_open_whole(struct gt_recorder *rec)
+{
+	if (!rec->whole_done)
+		rec->whole = add_window(rec, GT_WHOLE_ID, 0, 0, rec->hello.realtime_ns);
+	rec->whole_mode = true;
+	rec->cached_valid = false;
+}
+
+struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uint64_t time_ns)
+{
+	struct gt_window *window = NULL;
+	struct gt_sched_pos pos;
+
+	if (rec->whole_mode) {
+		rec->cached_late = !rec->whole;
+		return rec->whole;
+	}
+	if (rec->cached_valid && rec->cached_step == step)
+		return rec->cached;
+	rec->cached_late = false;
+	gt_schedule_at(&rec->config.schedule, step, &pos);
+	if (pos.phase == GT_PHASE_ACTIVE && pos.cycle < GT_WHOLE_ID) {
+		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
+		if (!window)
+			window = open_cycle(rec, &pos, step, time_ns);
+		rec->cached_late = !window;
+	}
+	rec->cached_step = step;
+	rec->cached = window;
+	rec->cached_valid = true;
+	return window;
+}
+
+/* ---- closing ---- */
+
+/* When it ended, as well as it is known. */
+static void find_end(const struct gt_recorder *rec, struct gt_window *window)
+{
+	const struct gt_step_mark *mark;
+
+	if (window->end_ns != UINT64_MAX || window->id == GT_WHOLE_ID)
+		return;
+	mark = gt_steps_after(&rec->steps, window->last_step);
+	if (mark)
+		window->end_ns = mark->time_ns;
+}
+
+/* All threads leave it, and what they have open is cut there. */
+static void leave_window(struct gt_recorder *rec, struct gt_window *window)
+{
+	uint32_t i;
+
+	if (window->end_ns == UINT64_MAX)
+		window->end_ns = window->last_ns;
+	for (i = 0; i < rec->ranges.thread_count; i++) {
+		struct gt_thread *thread = &rec->ranges.threads[i];
+
+		/* It may have been silent all the time, with ranges open. */
+		if (thread->window == GT_WINDOW_NONE && thread->top &&
+		    thread->last_step < window->first_step)
+			gt_ranges_move(&rec->ranges, thread, window->id, 0);
+		if (thread->window == window->id)
+			gt_ranges_move(&rec->ranges, thread, GT_WINDOW_NONE, window->end_ns);
+	}
+	gt_ranges_move_shared(&rec->ranges, window->id, GT_WINDOW_NONE, window->end_ns);
+}
+
+static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why)
+{
+	size_t i;
+
+	find_end(rec, window);
+	leave_window(rec, window);
+	gt_rec_give_up(rec, window);
+	/* A run that did nothing has no step to show for it either. */
+	if (window->id != GT_WHOLE_ID || window->trace || window->step_count)
+		close_steps(rec, window, window->last_step + 1, window->end_ns);
+	gt_ranges_settle(&rec->ranges, window->id, 0);
+	gt_window_finish_file(rec, window, why);
+	if (window == rec->whole) {
+		rec->whole = NULL;
+		rec->whole_done = true;
+		if (!rec->whole_path && window->path[0])
+			rec->whole_path = strdup(window->path);
+	}
+	for (i = 0; rec->windows[i] != window; i++)
+		;
+	rec->window_count--;
+	memmove(&rec->windows[i], &rec->windows[i + 1],
+		(rec->window_count - i) * sizeof(rec->windows[0]));
+	rec->cached_valid = false;
+	gt_window_free(window);
+}
+
+static void close_window(struct gt_recorder *rec, struct gt_window *window)
+{
+	if (window->closed)
+		return;
+	window->closed = true;
+	window->closed_now_ns = rec->now_ns;
+}
+
+void gt_windows_close_whole(struct gt_recorder *rec)
+{
+	if (rec->whole->closed)
+		return;
+	rec->whole->cut = "the recording without steps reached its bound";
+	close_window(rec, rec->whole);
+}
+
+/* Is the window complete, or as complete as it will be? */
+static bool is_over(struct gt_recorder *rec, struct gt_window *window)
+{
+	uint64_t since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns);
+
+	if (!window->closed)
+		return false;
+	if (!window->drained && since_ns >= LATE_CALL_NS &&
+	    gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
+		window->drained = true;
+		window->drained_now_ns = rec->now_ns;
+		rec->drained = true;
+		rec->drained_cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
+	}
+	if (!rec->backlog && (window->off || window->id < rec->off_below))
+		return true;
+	if (since_ns >= GIVE_UP_NS)
+		return true;
+	if (!window->drained)
+		return false;
+	return window->id == GT_WHOLE_ID || gt_steps_find(&rec->steps, window->last_step + 2) ||
+	       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
+}
+
+void gt_windows_advance(struct gt_recorder *rec)
+{
+	size_t i;
+
+	for (i = 0; i < rec->window_count; i++) {
+		struct gt_window *window = rec->windows[i];
+
+		if (window->id == GT_WHOLE_ID)
+			continue;
+		find_end(rec, window);
+		if (rec->state.step > window->last_step)
+			close_window(rec, window);
+		/* A step is over for all when the process was in a later one before we read. */
+		if (!window->closed)
+			close_steps(rec, window, GT_MIN(rec->state.step, window->last_step + 1),
+				    UINT64_MAX);
+	}
+	for (i = 0; i < rec->window_count;) {
+		if (is_over(rec, rec->windows[i]))
+			remove_window(rec, rec->windows[i], NULL);
+		else
+			i++;
+	}
+	if (rec->ranges.shared)
+		gt_ranges_settle(&rec->ranges, GT_WINDOW_NONE, gt_rec_oldest_waiting_ns(rec));
+}
+
+void gt_windows_finish(struct gt_recorder *rec, bool died)
+{
+	while (rec->window_count) {
+		struct gt_window *window = rec->windows[0];
+		bool cut = !window->closed && window->id != GT_WHOLE_ID;
+
+		find_end(rec, window);
+		if (window->closed && gt_rec_settled(rec, window, false))
+			window->drained = true;
+		if (cut && !died && !window->cut)
+			window->cut = "the program ended before the window's last step did";
+		remove_window(rec, window,
+			      died && !window->drained
+				      ? "the program was killed before its window was complete"
+				      : NULL);
+	}
+}
+
+void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
+{
+	size_t i;
+
+	/* It may come before the window's events were read. */
+	if (phase->what == GT_WHAT_OFF && phase->cycle < GT_WHOLE_ID)
+		rec->off_below = GT_MAX(rec->off_below, phase->cycle + 1);
+
+	for (i = 0; i < rec->window_count; i++) {
+		struct gt_window *window = rec->windows[i];
+
+		switch (phase->what) {
+		case GT_WHAT_CLOSE:
+			if (window->id != phase->cycle)
+				break;
+			find_end(rec, window);
+			if (window->end_ns == UINT64_MAX)
+				window->end_ns = phase->time_ns;
+			close_window(rec, window);
+			break;
+		case GT_WHAT_OFF:
+			if (window->id == GT_WHOLE_ID)
+				window->off = true;
+			break;
+		case GT_WHAT_YIELD:
+			if (window->closed)
+				break;
+			window->cut = "interrupted by the program's own torch.profiler";
+			if (window->id == GT_WHOLE_ID)
+				break;
+			window->end_ns = phase->time_ns;
+			close_window(rec, window);
+			break;
+		}
+	}
+}
