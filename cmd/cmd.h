@@ -9,8 +9,10 @@
 
 #define STATUS_FAILURE 1
 #define STATUS_USAGE   2
+#define STATUS_LOSSES  3 /* done with what a cut or damaged file still held */
 
 /* argv[0] is the command's name. The exit status. */
 int cmd_run(int argc, char **argv);
+int cmd_summary(int argc, char **argv);
 
 #endif

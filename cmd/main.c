@@ -17,6 +17,7 @@ static const struct {
 	const char *about;
 } commands[] = {
 	{ "run", cmd_run, "run a program and trace its steps on the GPU" },
+	{ "summary", cmd_summary, "say where the time of a trace went" },
 };
 
 static bool want_version;

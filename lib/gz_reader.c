@@ -73,12 +73,12 @@ int gt_gz_open(struct gt_gz_reader **ret, const char *path, struct gt_err *err)
 	int rc;
 
 	if (fd < 0)
-		return gt_err_sys(err, -errno, "cannot open '%s'", path);
+		return gt_err_sys(err, -errno, "cannot open");
 	rc = open_source(ret, fd, !is_stdin, NULL, 0);
 	if (rc) {
 		if (!is_stdin)
 			close(fd);
-		return gt_err_sys(err, rc, "cannot read '%s'", path);
+		return gt_err_set(err, rc, "out of memory");
 	}
 	return 0;
 }
@@ -117,7 +117,7 @@ static int more_input(struct gt_gz_reader *reader, struct gt_err *err)
 		n = read(reader->fd, reader->input + reader->avail, INPUT_BYTES - reader->avail);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return gt_err_sys(err, -errno, "read failed");
+		return gt_err_sys(err, -errno, "cannot read");
 	if (!n)
 		reader->input_ended = true;
 	reader->avail += (size_t)n;
@@ -312,7 +312,7 @@ static ssize_t read_plain(struct gt_gz_reader *reader, char *buf, size_t cap, st
 		n = read(reader->fd, buf, cap);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return gt_err_sys(err, -errno, "read failed");
+		return gt_err_sys(err, -errno, "cannot read");
 	reader->input_ended = n == 0;
 	reader->status.in_bytes += (uint64_t)n;
 	return n;

@@ -21,7 +21,7 @@ struct gt_gz_status {
 	bool trailing_junk; /* bytes other than zeros after the last member; they are ignored */
 };
 
-/* path "-" is standard input. *ret is the caller's, for gt_gz_close(). */
+/* path "-" is standard input. *ret is the caller's, for gt_gz_close(). err does not name path. */
 int gt_gz_open(struct gt_gz_reader **ret, const char *path, struct gt_err *err);
 
 /* The same from memory, borrowed until gt_gz_close(). */

@@ -104,7 +104,8 @@ struct gt_summary {
 
 /*
  * Read the trace at path ("-": standard input). 0 also when parts of it were lost, see
- * gt_summary_is_lossy(); -EBADMSG: not a trace. *ret is the caller's, for gt_summary_free().
+ * gt_summary_is_lossy(); -EBADMSG: not a trace; err does not name path. *ret is the caller's, for
+ * gt_summary_free().
  */
 int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err);
 

@@ -13,7 +13,7 @@ struct time_text {
 	char text[32];
 };
 
-/* As torch prints times: s from 1 s on, ms from 1 ms on, else us; three decimals. */
+/* Four digits are enough to read; csv and json have all. */
 static struct time_text time_text(uint64_t ns)
 {
 	struct time_text ret;
@@ -21,8 +21,10 @@ static struct time_text time_text(uint64_t ns)
 			: ns >= GT_NSEC_PER_MSEC ? GT_NSEC_PER_MSEC
 						 : GT_NSEC_PER_USEC;
 	const char *name = unit == GT_NSEC_PER_SEC ? "s" : unit == GT_NSEC_PER_MSEC ? "ms" : "us";
+	double value = (double)ns / (double)unit;
+	int decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
 
-	snprintf(ret.text, sizeof(ret.text), "%.3f %s", (double)ns / (double)unit, name);
+	snprintf(ret.text, sizeof(ret.text), "%.*f%s", decimals, value, name);
 	return ret;
 }
 
@@ -149,7 +151,7 @@ static void put_stats(const struct gt_summary_table *stats, const char *title, c
 		gt_text_cell(&table, "%s", time_text(gt_summary_mean_ns(stat)).text);
 		gt_text_cell(&table, "%s", time_text(stat->min_ns).text);
 		gt_text_cell(&table, "%s", time_text(stat->max_ns).text);
-		gt_text_cell(&table, "%.1f %%", percent(stat->total_ns, total));
+		gt_text_cell(&table, "%.1f%%", percent(stat->total_ns, total));
 		gt_text_cell_name(&table, gt_interned(&stats->names, rows[i]));
 	}
 	free(rows);
@@ -173,13 +175,13 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 
 		gt_text_cell(&table, "%lld", (long long)gpu->device);
 		gt_text_cell(&table, "%s", time_text(gpu->span_ns).text);
-		gt_text_cell(&table, "%.2f %%", percent(gpu->busy_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f %%", percent(gpu->compute_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f %%", percent(gpu->idle_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f %%", percent(gpu->exposed_comm_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f %%", percent(gpu->exposed_memcpy_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->busy_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->compute_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->idle_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->exposed_comm_ns, gpu->span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->exposed_memcpy_ns, gpu->span_ns));
 		if (gpu->comm_ns)
-			gt_text_cell(&table, "%.1f %%",
+			gt_text_cell(&table, "%.1f%%",
 				     percent(gpu->comm_ns - gpu->exposed_comm_ns, gpu->comm_ns));
 		else
 			gt_text_cell(&table, "-");

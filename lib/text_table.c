@@ -55,7 +55,7 @@ static void measure(const struct gt_text_table *table, size_t *widths)
 static void put_cell(const struct gt_text_table *table, size_t column, struct gt_str cell,
 		     size_t width, struct gt_buf *out)
 {
-	gt_buf_fill(out, ' ', GAP);
+	gt_buf_fill(out, ' ', column ? GAP : 0);
 	if (column + 1 == table->columns) {
 		gt_safe_put_cut(out, cell, width);
 		gt_buf_byte(out, '\n');
@@ -69,7 +69,7 @@ void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_bu
 {
 	size_t widths[GT_TEXT_COLUMNS_MAX];
 	const char *at = table->text.data;
-	size_t used = GAP;
+	size_t used = 0;
 
 	if (table->text.failed) {
 		out->failed = true;
@@ -77,7 +77,7 @@ void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_bu
 	}
 	measure(table, widths);
 	for (size_t i = 0; i + 1 < table->columns; i++)
-		used += GAP + widths[i];
+		used += widths[i] + GAP;
 	widths[table->columns - 1] = width > used + NAME_MIN ? width - used : NAME_MIN;
 	for (size_t i = 0; i < table->columns; i++)
 		put_cell(table, i, (struct gt_str){ table->titles[i], strlen(table->titles[i]) },

@@ -251,7 +251,7 @@ static void test_errors(void **state)
 
 	(void)state;
 	assert_int_equal(gt_gz_open(&reader, "/nonexistent/file", &err), -ENOENT);
-	assert_non_null(strstr(err.msg, "/nonexistent/file"));
+	assert_non_null(strstr(err.msg, "No such file"));
 	assert_int_equal(gt_gz_open(&reader, "/", &err), 0);
 	assert_int_equal(gt_gz_read(reader, buf, sizeof(buf), &err), -EISDIR);
 	gt_gz_close(reader);
