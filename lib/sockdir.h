@@ -13,7 +13,7 @@
 
 struct gt_sockdir {
 	int listen_fd; /* SOCK_SEQPACKET, listening, non-blocking, close-on-exec */
-	char dir[sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof(GT_SOCKDIR_FILE)];
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path) - (sizeof(GT_SOCKDIR_FILE) - 1)];
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* of the socket */
 };
 
