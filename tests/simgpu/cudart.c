@@ -141,6 +141,8 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, enum cudaMe
 	CUdeviceptr to = (CUdeviceptr)dst;
 	CUdeviceptr from = (CUdeviceptr)src;
 
+	if (bytes == 0)
+		return CUDA_SUCCESS;
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
 		return cuMemcpyHtoDAsync(to, src, bytes, stream);
@@ -158,6 +160,8 @@ static CUresult copy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKi
 	CUdeviceptr to = (CUdeviceptr)dst;
 	CUdeviceptr from = (CUdeviceptr)src;
 
+	if (bytes == 0)
+		return CUDA_SUCCESS;
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
 		return cuMemcpyHtoD(to, src, bytes);

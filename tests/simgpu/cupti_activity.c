@@ -15,7 +15,7 @@ static _Atomic bool kinds[SIM_KIND_MAX];
 static _Atomic bool calls[CUPTI_CB_DOMAIN_RUNTIME_API + 1][CBID_MAX];
 static _Atomic int thread_id_type;
 
-static bool on(uint32_t kind)
+bool sim_activity_on(uint32_t kind)
 {
 	return atomic_load_explicit(&kinds[kind], memory_order_relaxed);
 }
@@ -127,7 +127,7 @@ void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t s
 {
 	struct sim_record record;
 
-	if (!on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
+	if (!sim_activity_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
 		return;
 	sim_record_sync(&record, call, context, stream, type, start_ns, simgpu_now_ns());
 	sim_buffer_add(&record, 0);
@@ -136,19 +136,20 @@ void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t s
 /* Is this one to be recorded? With GRAPH_TRACE on, a graph is one record instead of its nodes. */
 static bool wanted(const struct sim_work *work)
 {
-	if (work->graph_node_id && on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
+	if (work->graph_node_id && sim_activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
 		return false;
 	switch (work->kind) {
 	case SIM_KERNEL:
-		return on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) || on(CUPTI_ACTIVITY_KIND_KERNEL);
+		return sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
+		       sim_activity_on(CUPTI_ACTIVITY_KIND_KERNEL);
 	case SIM_COPY:
-		return on(CUPTI_ACTIVITY_KIND_MEMCPY);
+		return sim_activity_on(CUPTI_ACTIVITY_KIND_MEMCPY);
 	case SIM_PEER:
-		return on(CUPTI_ACTIVITY_KIND_MEMCPY2);
+		return sim_activity_on(CUPTI_ACTIVITY_KIND_MEMCPY2);
 	case SIM_SET:
-		return on(CUPTI_ACTIVITY_KIND_MEMSET);
+		return sim_activity_on(CUPTI_ACTIVITY_KIND_MEMSET);
 	case SIM_GRAPH:
-		return on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+		return sim_activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 	default:
 		return false;
 	}
@@ -188,7 +189,7 @@ void sim_activity_work(const struct sim_work *work)
 	if (every(count, faults->alien_kind))
 		insert_opaque(SIM_KIND_ALIEN);
 	sim_record_work(&record, work,
-			on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+			sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
 				? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 				: CUPTI_ACTIVITY_KIND_KERNEL);
 	if (every(count, faults->zero_time))

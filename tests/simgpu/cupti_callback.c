@@ -72,6 +72,11 @@ static void on_resource(CUpti_CallbackIdResource cbid, CUpti_GraphData *graph)
 		the_subscriber.callback(the_subscriber.user, CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
 }
 
+static bool traces_graphs(void)
+{
+	return sim_activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
 void sim_attach(void)
 {
 	static const struct sim_tools tools = {
@@ -79,6 +84,7 @@ void sim_attach(void)
 		.exit = on_exit_of,
 		.work = sim_activity_work,
 		.resource = on_resource,
+		.traces_graphs = traces_graphs,
 		.synchronized = sim_activity_sync,
 	};
 

@@ -35,6 +35,7 @@ void sim_buffer_count_drop(void);
 void sim_buffer_start_worker(void);
 
 /* cupti_activity.c */
+bool sim_activity_on(uint32_t kind);
 void sim_activity_call(const struct sim_call *call);
 void sim_activity_work(const struct sim_work *work);
 void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t stream,

@@ -66,6 +66,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
 	uint32_t id;
 	struct CUgraph_st *graph; /* a copy of its own */
+	bool traced;              /* GRAPH_TRACE was on when this was made */
 };
 
 extern pthread_mutex_t sim_lock;

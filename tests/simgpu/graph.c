@@ -4,6 +4,7 @@
  */
 #include "driver.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 static uint32_t last_graph_id;
@@ -14,6 +15,13 @@ static void tell(CUpti_CallbackIdResource cbid, CUpti_GraphData *data)
 
 	if (tools)
 		tools->resource(cbid, data);
+}
+
+static bool traces_graphs(void)
+{
+	const struct sim_tools *tools = sim_tools();
+
+	return tools && tools->traces_graphs();
 }
 
 static struct CUgraph_st *graph_new(void)
@@ -178,9 +186,15 @@ static CUresult instantiate(CUgraphExec *ret, CUgraph graph)
 			copy->deps.node[i] = counterpart(exec->graph, copy->deps.node[i]);
 	}
 	exec->id = exec->graph->id;
+	exec->traced = traces_graphs();
 	pthread_mutex_unlock(&sim_lock);
 	*ret = exec;
 	data.graphExec = exec;
+	for (struct CUgraphNode_st *node = exec->graph->first; node; node = node->next) {
+		data.node = node;
+		data.nodeType = node->type;
+		tell(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, &data);
+	}
 	tell(CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, &data);
 	return CUDA_SUCCESS;
 }
@@ -218,6 +232,11 @@ static CUresult graph_launch(CUgraphExec exec, CUstream handle)
 
 	if (!stream || !exec)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (traces_graphs() && !exec->traced) {
+		/* Seen on an H200 with CUPTI 13.0.85. */
+		fprintf(stderr, "simgpu: GRAPH_TRACE enabled after this graph was instantiated\n");
+		raise(SIGSEGV);
+	}
 	nodes = calloc(exec->graph->count + 1, sizeof(*nodes));
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;

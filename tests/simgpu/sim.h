@@ -119,6 +119,7 @@ struct sim_tools {
 	void (*exit)(struct sim_call *call);
 	void (*work)(const struct sim_work *work);
 	void (*resource)(CUpti_CallbackIdResource cbid, CUpti_GraphData *graph);
+	bool (*traces_graphs)(void); /* is CUPTI_ACTIVITY_KIND_GRAPH_TRACE on? */
 	void (*synchronized)(const struct sim_call *call, uint32_t context, uint32_t stream,
 			     CUpti_ActivitySynchronizationType type, uint64_t start_ns);
 };
