@@ -13,15 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_IDLE_MS   1000 /* a stop or the collector's end is noticed after this at most */
-#define TICK_ACTIVE_MS 50   /* flush while a window is open */
-#define TICK_DRAIN_MS  5    /* flush while the last launches' records are awaited */
-#define LINGER_MS      2000 /* for those, at most */
-#define YIELD_WAIT_MS  2000
-#define EXIT_WAIT_MS   200
-#define EXIT_DRAIN_MS  120   /* of it, for records to arrive without force */
-#define KEEP_MAX_MS    30000 /* of GPU work, without a step */
-#define SEND_WAIT_MS   20
+#define TICK_IDLE_MS     1000 /* a stop or the collector's end is noticed after this at most */
+#define TICK_ACTIVE_MS   50   /* flush while a window is open */
+#define TICK_DRAIN_MS    5    /* flush while the last launches' records are awaited */
+#define LINGER_MS        2000 /* for those, at most */
+#define YIELD_WAIT_MS    2000
+#define EXIT_WAIT_MS     200
+#define EXIT_DRAIN_MS    120   /* of it, for records to arrive without force */
+#define KEEP_MAX_MS      30000 /* of GPU work, without a step */
+#define SEND_WAIT_MS     20
+#define DEVICES_AFTER_MS 1000 /* by when cuInit() has returned */
 
 enum attach_state { ATTACH_NONE, ATTACH_OK, ATTACH_FAILED };
 
@@ -29,7 +30,8 @@ enum attach_state { ATTACH_NONE, ATTACH_OK, ATTACH_FAILED };
 static _Atomic uint32_t yields;
 static _Atomic uint32_t exiting;
 static _Atomic uint32_t attach_state;
-static bool attached_on; /* CUPTI was switched on at once; before attach_state */
+static uint32_t runtime_version; /* once it may be asked for */
+static bool attached_on;         /* CUPTI was switched on at once; before attach_state */
 
 /* The control thread's own. */
 static struct {
@@ -37,6 +39,7 @@ static struct {
 	bool on;       /* kinds and callbacks are on */
 	bool wanted;   /* by the schedule */
 	bool opened;   /* the window of this cycle is open */
+	bool closed;   /* it was closed, and that CUPTI is off since has not been told */
 	bool draining; /* it is closed, but not all of its launches have their records */
 	bool yielded;  /* to the program's own profiler */
 	bool stopped;  /* for good */
@@ -51,6 +54,7 @@ static struct {
 	uint64_t drain_end_ms;
 	uint64_t keep_end_ms;
 	uint64_t flush_due_ms;
+	uint64_t devices_due_ms;
 } ctl;
 
 /* ---- waking and waiting ---- */
@@ -131,7 +135,7 @@ static int send_phase(enum gt_phase_what what, uint64_t cycle, uint64_t value)
 	if (what == GT_WHAT_ATTACHED) {
 		msg.cupti_version = inj_cupti.version;
 		msg.driver_version = inj_driver_version();
-		msg.runtime_version = inj_runtime_version();
+		msg.runtime_version = runtime_version;
 		memcpy(msg.record_bytes, inj_cupti.record_bytes, sizeof(msg.record_bytes));
 	}
 	return inj_transport_send(GT_MSG_PHASE, &msg, sizeof(msg), SEND_WAIT_MS);
@@ -166,7 +170,10 @@ static int cupti_on(void)
 {
 	int err;
 
-	if (inj_arena_populate() < 0 || inj_activity_on() < 0)
+	err = inj_arena_populate();
+	if (err < 0)
+		inj_log(GT_LOG_WARN, "no memory for GPU work: %s", strerrordesc_np(-err));
+	if (err < 0 || inj_activity_on() < 0)
 		return -EIO;
 	atomic_store_explicit(&inj_live.on, 1, memory_order_relaxed);
 	err = inj_launches_on();
@@ -209,10 +216,24 @@ static void switch_off(void)
 	cupti_off();
 	ctl.on = false;
 	ctl.draining = false;
-	tell(GT_WHAT_OFF, ctl.cycle, 0);
+	if (ctl.closed)
+		tell(GT_WHAT_OFF, ctl.cycle, 0);
+	ctl.closed = false;
 }
 
 /* ---- following the program ---- */
+
+/* What the GPUs are. Not while cuInit() runs, which let us in; at the latest with a window's end.
+ */
+static void tell_devices(void)
+{
+	if (!ctl.attached || ctl.told_devices || ctl.mute)
+		return;
+	ctl.told_devices = inj_devices_send();
+	runtime_version = inj_runtime_version();
+	if (runtime_version)
+		tell(GT_WHAT_ATTACHED, 0, 0);
+}
 
 static void open_window(uint64_t cycle, uint32_t step)
 {
@@ -232,9 +253,11 @@ static void open_window(uint64_t cycle, uint32_t step)
 static void close_window(uint32_t next_step)
 {
 	ctl.opened = false;
+	ctl.closed = true;
 	ctl.draining = ctl.on;
 	ctl.drain_end_ms = now_ms() + LINGER_MS;
 	ctl.flush_due_ms = 0;
+	tell_devices();
 	tell(GT_WHAT_CLOSE, ctl.cycle, next_step);
 }
 
@@ -301,15 +324,14 @@ static void follow_attach(void)
 {
 	uint32_t state = atomic_load_explicit(&attach_state, memory_order_acquire);
 
-	if (!ctl.told_attach && state != ATTACH_NONE) {
-		ctl.told_attach = true;
-		ctl.attached = state == ATTACH_OK;
-		ctl.on = attached_on;
-		if (!ctl.attached)
-			tell(GT_WHAT_NO_CUPTI, 0, 0);
-	}
-	if (ctl.attached && !ctl.told_devices && !ctl.mute)
-		ctl.told_devices = inj_devices_send();
+	if (ctl.told_attach || state == ATTACH_NONE)
+		return;
+	ctl.told_attach = true;
+	ctl.attached = state == ATTACH_OK;
+	ctl.on = attached_on;
+	ctl.devices_due_ms = now_ms() + DEVICES_AFTER_MS;
+	if (!ctl.attached)
+		tell(GT_WHAT_NO_CUPTI, 0, 0);
 }
 
 /* The bound of a recording without steps: time with GPU work. */
@@ -340,6 +362,8 @@ static uint64_t turn(void)
 
 	read_messages();
 	follow_attach();
+	if (now >= ctl.devices_due_ms)
+		tell_devices();
 	limit_recording();
 	follow_yields();
 	wanted = follow_steps() && !ctl.yielded && !ctl.stopped;
@@ -371,6 +395,7 @@ static void finish(void)
 	uint64_t end = now_ms() + EXIT_DRAIN_MS;
 
 	follow_attach();
+	tell_devices();
 	set_wanted(false);
 	if (ctl.opened)
 		close_window(inj_step_now() + 1);
@@ -438,25 +463,27 @@ int inj_control_start(void)
 void inj_control_attach(void)
 {
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
+	enum attach_state state = ATTACH_FAILED;
 	struct gt_sched_pos pos;
-	int err = -EIO;
+	int err;
 
-	if (!inj_cupti_load()) {
-		atomic_store_explicit(&attach_state, ATTACH_FAILED, memory_order_release);
-		inj_control_post();
-		return;
+	if (inj_cupti_load()) {
+		state = ATTACH_OK;
+		send_phase(GT_WHAT_ATTACHED, 0, 0);
+		inj_launches_init();
+		/* Not later: the program's first launches may follow at once. */
+		if (mode != GT_MODE_STEPS || inj_steps_wanted(inj_step_now(), &pos)) {
+			err = cupti_on();
+			attached_on = err != -EIO;
+			if (err == -EBUSY)
+				send_phase(GT_WHAT_FALLBACK, 0, 0);
+			if (err == -EIO)
+				state = ATTACH_FAILED;
+		} else {
+			inj_activity_prearm();
+		}
 	}
-	send_phase(GT_WHAT_ATTACHED, 0, 0);
-	inj_launches_init();
-	/* Not later: the program's first launches may follow at once. */
-	if (mode != GT_MODE_STEPS || inj_steps_wanted(inj_step_now(), &pos))
-		err = cupti_on();
-	else
-		inj_activity_prearm();
-	attached_on = !err || err == -EBUSY;
-	if (err == -EBUSY)
-		send_phase(GT_WHAT_FALLBACK, 0, 0);
-	atomic_store_explicit(&attach_state, ATTACH_OK, memory_order_release);
+	atomic_store_explicit(&attach_state, state, memory_order_release);
 	inj_control_post();
 }
 
