@@ -96,6 +96,19 @@ void die(int status, const char *fmt, ...)
 	exit(status);
 }
 
+void end_progress(void)
+{
+	if (progress_shown)
+		write_all("\r\033[K", strlen("\r\033[K"));
+	progress_shown = false;
+}
+
+void say_text(const char *text, size_t len)
+{
+	end_progress();
+	write_all(text, len);
+}
+
 void say_progress(const char *fmt, ...)
 {
 	char text[256], line[300];
@@ -114,13 +127,6 @@ void say_progress(const char *fmt, ...)
 	if (n > 0)
 		write_all(line, GT_MIN((size_t)n, sizeof(line) - 1));
 	progress_shown = true;
-}
-
-void end_progress(void)
-{
-	if (progress_shown)
-		write_all("\r\033[K", strlen("\r\033[K"));
-	progress_shown = false;
 }
 
 int check_stdout(int status)

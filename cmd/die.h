@@ -16,6 +16,9 @@ void warn(const char *fmt, ...) GT_PRINTF(1, 2);
 /* "gtrace: …", and the end of the program. */
 void die(int status, const char *fmt, ...) GT_PRINTF(2, 3) __attribute__((noreturn));
 
+/* Lines that are ready to print and safe for a terminal. */
+void say_text(const char *text, size_t len);
+
 /*
  * A line that the next one, or the next line of the functions above, takes the place of. Only on a
  * terminal, and only while this process is in its foreground.

@@ -16,6 +16,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,6 +326,22 @@ static void launch(struct run *run)
 	    "run: %s", err.msg);
 }
 
+/* Room for many ranks, now that the target has got the limits as they were. */
+static void make_room(void)
+{
+	char threads[16];
+	struct rlimit files;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	/* libuv has 4 threads otherwise; each decodes and compresses for one process at a time. */
+	snprintf(threads, sizeof(threads), "%ld", GT_MIN(GT_MAX(cpus / 4, 4), 32));
+	setenv("UV_THREADPOOL_SIZE", threads, 0);
+}
+
 static void follow(struct run *run)
 {
 	struct gt_err err;
@@ -384,6 +401,7 @@ int cmd_run(int argc, char **argv)
 		run_untraced(&run, &err);
 	}
 	launch(&run);
+	make_room();
 	follow(&run);
 	gt_sockdir_close(&run.sockdir);
 	run_report_end(&run.report);

@@ -1,12 +1,17 @@
 #include "base.h"
 #include "die.h"
+#include "rank.h"
 #include "run_report.h"
+#include "summary.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WAIT_FOR_STEP_NS (2 * GT_NSEC_PER_SEC)
 #define FILES_LISTED     8
+#define TOP_ROWS         5
 
 static uint64_t monotonic_ns(void)
 {
@@ -216,27 +221,42 @@ void run_report_progress(struct run_report *report, const struct gt_client_info 
 
 /* ---- the end ---- */
 
-static int by_rank(const void *left, const void *right)
-{
-	const struct run_file *a = left, *b = right;
-
-	return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank)
-				  : strcmp(a->path, b->path);
-}
-
-static void list_files(struct run_report *report)
+static void list_files(const struct run_report *report)
 {
 	size_t i;
 
-	/* A single one has been named already. */
-	if (report->options->quiet || report->file_count < 2)
+	if (report->file_count < 2) /* a single one has been named already */
 		return;
-	qsort(report->files, report->file_count, sizeof(*report->files), by_rank);
 	say("%zu files:", report->file_count);
 	for (i = 0; i < report->file_count && i < FILES_LISTED; i++)
 		say("  %s", shown_path(report->files[i].path));
 	if (i < report->file_count)
 		say("  and %zu more beside it", report->file_count - i);
+}
+
+/* The top of the last trace of the lowest rank, unless a lower one has its own gtrace. */
+static void print_top(const struct run_report *report)
+{
+	struct gt_summary_style style = { .limit = TOP_ROWS, .width = 80, .brief = true };
+	const struct run_file *top = &report->files[0];
+	struct gt_summary *summary;
+	struct gt_buf text = { 0 };
+	struct winsize size;
+	struct gt_rank own;
+	size_t i;
+
+	gt_rank_from_env(getenv, &own);
+	for (i = 1; i < report->file_count; i++)
+		if (report->files[i].rank <= top->rank)
+			top = &report->files[i];
+	if (own.rank || gt_summary_load(&summary, top->path, NULL) < 0)
+		return;
+	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+		style.width = size.ws_col;
+	if (!gt_summary_print(summary, &style, &text))
+		say_text(text.data, text.len);
+	gt_buf_release(&text);
+	gt_summary_free(summary);
 }
 
 /* No trace was written. */
@@ -279,7 +299,10 @@ void run_report_end(struct run_report *report)
 		     "NVTX and --step-range",
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
-	list_files(report);
+	if (!report->options->quiet && report->file_count) {
+		list_files(report);
+		print_top(report);
+	}
 	for (i = 0; i < report->file_count; i++)
 		free(report->files[i].path);
 	free(report->files);

@@ -265,8 +265,10 @@ static void after_work(uv_work_t *request, int status)
 	client->info.files += report->closed_count;
 	if (client->drain_rc < 0)
 		ops->failed(client->config->ctx, &client->info, &client->drain_err);
-	for (i = 0; i < report->closed_count; i++)
+	for (i = 0; i < report->closed_count; i++) {
+		client->info.whole_run |= report->closed[i].whole_run;
 		ops->closed(client->config->ctx, &client->info, &report->closed[i]);
+	}
 	ops->drained(client->config->ctx, &client->info);
 	if (client->finishing) {
 		release(client);

@@ -30,6 +30,7 @@ struct gt_client_info {            /* what is known of a process */
 	uint64_t gpu_ops;
 	uint64_t open_cycle; /* from 1; 0: no window is open */
 	uint64_t files;      /* completed */
+	bool whole_run;      /* its only file is complete, and has no steps */
 };
 
 /* Told to the owner, on the loop's thread. Pointers are borrowed for the call. */

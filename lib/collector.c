@@ -16,6 +16,8 @@ static bool is_worker(const struct gt_client_info *info)
 	return info->gpu_ops || info->step || info->files;
 }
 
+static void on_connection(uv_poll_t *poll, int status, int events);
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct gt_collector *collector = container_of(timer, struct gt_collector, timer);
@@ -30,6 +32,9 @@ static void on_timer(uv_timer_t *timer)
 	}
 	if (uv_timer_get_repeat(timer) != interval_ms)
 		uv_timer_start(timer, on_timer, interval_ms, interval_ms);
+	if (collector->paused)
+		uv_poll_start(&collector->listen_poll, UV_READABLE, on_connection);
+	collector->paused = false;
 }
 
 static void on_released(void *owner, struct gt_client *client)
@@ -84,8 +89,18 @@ static int accept_one(struct gt_collector *collector)
 	int fd, rc;
 
 	fd = accept4(collector->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0)
-		return errno == ECONNABORTED || errno == EINTR;
+	if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+		return errno != EAGAIN;
+	if (fd < 0) {
+		/* No descriptor or no memory: it goes on waiting, until the next tick. */
+		gt_err_sys(&err, -errno, "cannot take in a process");
+		if (!collector->accept_failed)
+			collector->ops->failed(collector->ctx, &nobody, &err);
+		collector->accept_failed = true;
+		collector->paused = true;
+		uv_poll_stop(&collector->listen_poll);
+		return 0;
+	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
 		rc = gt_err_sys(&err, -errno, "cannot tell who connected");
 		close(fd);
@@ -122,6 +137,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 	collector->clients = NULL;
 	collector->client_count = 0;
 	collector->accepted = 0;
+	collector->paused = collector->accept_failed = false;
 	collector->client_config = (struct gt_client_config){
 		.ops = collector->ops,
 		.ctx = collector->ctx,
@@ -166,7 +182,8 @@ bool gt_collector_is_complete(const struct gt_collector *collector)
 		info = gt_client_info(collector->clients[i]);
 		if (!is_worker(info))
 			continue;
-		if (!info->files || info->open_cycle || info->phase != GT_PHASE_OVER)
+		if (!info->files || info->open_cycle ||
+		    (info->phase != GT_PHASE_OVER && !info->whole_run))
 			return false;
 		any = true;
 	}

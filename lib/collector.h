@@ -23,7 +23,8 @@ struct gt_collector {
 	struct gt_client **clients;
 	size_t client_count;
 	uint64_t accepted;
-	uint64_t interval_ms;
+	bool paused;        /* no descriptors to accept with */
+	bool accept_failed; /* that has been told */
 	uv_poll_t listen_poll;
 	uv_timer_t timer;
 };
