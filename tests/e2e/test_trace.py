@@ -1,0 +1,103 @@
+"""What a trace holds, against what the program did."""
+
+from harness import check, check_equal, compare, each
+
+
+def trace_and_compare(case, options, command, steps, **environment):
+    trace = case.gtrace(options, command, **environment).trace()
+    trace.expect_checked().expect_complete()
+    return compare(trace, case.truth(), steps)
+
+
+def test_c_program(case):
+    trace = trace_and_compare(case, ['--active', 3], case.train(), range(3, 6))
+    check_equal(trace.health['step_source'], 'api', 'step_source')
+    check_equal(trace.health['rank_source'], 'none', 'rank_source')
+    check_equal(trace.health['cycle'], 1, 'cycle')
+
+
+def test_python_program(case):
+    trace = trace_and_compare(case, ['--active', 3], case.train_py(), range(3, 6))
+    check_equal(trace.health['step_source'], 'optimizer', 'step_source')
+
+
+@each(runtime=['train'], per_thread_default_stream=['train-ptds'])
+def test_eight_threads(case, program):
+    trace_and_compare(case, [], case.train('--threads', 8, '--layers', 10, program=program),
+                      range(3, 6))
+
+
+def test_two_python_threads(case):
+    trace_and_compare(case, [], case.train_py('--threads', 2), range(3, 6))
+
+
+def test_per_thread_default_stream(case):
+    trace_and_compare(case, [], case.train(program='train-ptds'), range(3, 6))
+
+
+def test_two_devices(case):
+    trace = trace_and_compare(case, [], case.train('--peer', 1), range(3, 6))
+    peer = [e for e in trace.of('gpu_memcpy') if 'PtoP' in e['name']]
+    check_equal(len(peer), 3, 'peer copies')
+
+
+def test_calls_without_gpu_work(case):
+    trace = trace_and_compare(case, [], case.train('--silent', 1), range(3, 6))
+    check_equal(trace.health['launches_without_gpu'], 0, 'launches_without_gpu')
+
+
+@each(before=[1], in_warm_up=[2], first_active=[3], active=[4], last_active=[5], after=[6])
+def test_graph_captured(case, step):
+    trace_and_compare(case, [], case.train('--capture-at', step), range(3, 6))
+
+
+def test_graph_captured_first_thing(case):
+    """The first window opens, and CUPTI is switched on, in the step that captures."""
+    options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 2]
+    trace = case.gtrace(options, case.train('--graph', 1)).trace().expect_checked()
+    check_equal(trace.step_numbers(), [0, 1], 'steps')
+
+
+def test_graph_as_a_whole(case):
+    trace = case.gtrace(['--cuda-graph', 'graph'], case.train()).trace()
+    trace.expect_checked().expect_complete()
+    compare(trace, case.truth(), range(3, 6), graphs=False)
+
+
+def test_graphs_keep_their_launch(case):
+    trace = case.gtrace([], case.train()).trace()
+    launches = [e['args']['correlation'] for e in trace.calls() if e['name'] == 'cudaGraphLaunch']
+    for correlation in launches:
+        nodes = [e for e in trace.gpu() if e['args']['correlation'] == correlation]
+        check_equal(len(nodes), 3, 'nodes of a graph launch')
+
+
+def hostile(names):
+    """The names of train.c's kernels as the simulated GPU changes them, by place in the module."""
+    long_tail = '<long' + ',std::pair<int>' * 8192
+    tails = ['"quo\\te"', '\n\t\x01new\r\nline', '\udcff\udcfe\udcc3(bad', None]
+    for place, name in enumerate(names):
+        tail = tails[place % 4]
+        yield name, (name + tail if tail is not None else (name + long_tail)[:65536])
+
+
+def test_hostile_names(case):
+    """Any bytes become a name, and different bytes different names."""
+    trace = case.gtrace([], case.train(), faults='hostile_names').trace()
+    trace.expect_checked().expect_complete()
+    want = {}
+    for step in case.truth()['steps'][3:6]:
+        for name, count in step['kernels'].items():
+            want[name] = want.get(name, 0) + count
+    got = trace.count('kernel')
+    check_equal(sum(got.values()), sum(want.values()), 'kernels')
+    check_equal(len(got), len(want), 'different names')
+    plain = 'ampere_sgemm_128x64_tn'
+    check(plain + '"quo\\te"' in got, 'quotes and backslash:', [n[:100] for n in got])
+    check(any('\n\t\x01new\r\nline' in name for name in got), 'newlines and control characters')
+    check(any(len(name) > 60000 for name in got), 'a name of 64 KiB')
+
+
+def test_overlap_on_one_stream(case):
+    """Every slice nests on its lane; tracecheck proves it. Long kernels make queues long."""
+    trace_and_compare(case, [], case.train('--threads', 4, '--sync', 0), range(3, 6), faults='slow=5')
