@@ -2,7 +2,7 @@
  * rec_events.c - what the threads of a process wrote: names, step marks, calls, ranges.
  */
 #include "base.h"
-#include "recorder_state.h"
+#include "rec_state.h"
 
 static void put_name(struct gt_recorder *rec, struct gt_map *map, const struct gt_ev *ev)
 {
@@ -29,7 +29,13 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		put_name(rec, &rec->api_names, ev);
 		break;
 	case GT_EV_STEP:
-		gt_steps_add(&rec->steps, ev->step, ev->time_ns, tid);
+		gt_steps_add(&rec->steps,
+			     &(struct gt_step_mark){
+				     .time_ns = ev->time_ns,
+				     .step = ev->step,
+				     .tid = tid,
+			     },
+			     ((const struct gt_ev_step *)ev)->source);
 		break;
 	}
 }
@@ -55,7 +61,9 @@ static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
 		gt_ranges_move(&rec->ranges, thread, GT_WINDOW_NONE,
 			       GT_MIN(passed->end_ns, ev->time_ns));
 	}
-	thread->last_step = ev->step;
+	/* Before the first warm-up another source of marks can take over, and count from 0. */
+	if (window || rec->cached_phase == GT_PHASE_WARMUP)
+		thread->last_step = ev->step;
 	if (thread->window == (window ? window->id : GT_WINDOW_NONE))
 		return;
 	old = gt_windows_by_id(rec, thread->window);
@@ -130,17 +138,17 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 	struct gt_window *window = NULL;
 	struct gt_thread *thread;
 
-	/* Nobody can have been in a step that the process has not come to. */
-	if (ev->step > rec->step_limit) {
-		rec->bad_records++;
-		return;
-	}
 	window = gt_windows_of_step(rec, ev->step, ev->time_ns);
+	if (window && rec->yielded == (uint64_t)window->id + 1 && ev->time_ns >= window->end_ns)
+		window = NULL; /* the program's profiler is done, but so is this window */
 	thread = gt_ranges_thread(&rec->ranges, tid);
 	if (thread)
 		move_thread(rec, thread, window, ev);
-	if (window)
+	if (window) {
 		window->last_ns = GT_MAX(window->last_ns, ev->time_ns);
+		if (!window->first_step && !window->trace)
+			window->start_ns = GT_MIN(window->start_ns, ev->time_ns);
+	}
 
 	switch (ev->type) {
 	case GT_EV_CALL:

@@ -3,7 +3,7 @@
  * launch is written when its call returns, and that can be after its work was done.
  */
 #include "base.h"
-#include "recorder_state.h"
+#include "rec_state.h"
 
 /* GPU work this long before its launch belongs to another one of the same, reused id. */
 #define STALE_NS (10 * GT_NSEC_PER_SEC)

@@ -1,5 +1,5 @@
 #include "base.h"
-#include "recorder_state.h"
+#include "rec_state.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -132,10 +132,10 @@ void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *dev
 {
 	size_t i;
 
+	if (device->id >= GT_DEVICES_KEPT) /* pids of files below that are GPUs */
+		return;
 	for (i = 0; i < rec->device_count && rec->devices[i].id != device->id; i++)
 		;
-	if (i == GT_DEVICES_KEPT)
-		return;
 	rec->devices[i] = *device;
 	rec->devices[i].name[sizeof(device->name) - 1] = '\0';
 	rec->device_count = GT_MAX(rec->device_count, i + 1);
@@ -251,6 +251,7 @@ static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 {
 	rec->now_ns = now_ns;
 	rec->error = 0;
+	rec->cached_valid = false;
 	rec->before = rec->state;
 	rec->closed_count = 0;
 	rec->drained = false;

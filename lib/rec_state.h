@@ -1,10 +1,10 @@
 /*
- * recorder_state.h - what the parts of the recorder share: recorder.c (drains), windows.c (which
- * windows are open, and when each is complete), window.c (the file of one), rec_events.c (events of
- * threads), rec_gpu.c (GPU records).
+ * rec_state.h - what the parts of the recorder share: recorder.c (drains), rec_windows.c (which
+ * windows are open, and when each is complete), rec_trace.c (the file of one), rec_events.c (events
+ * of threads), rec_gpu.c (GPU records).
  */
-#ifndef GT_RECORDER_STATE_H
-#define GT_RECORDER_STATE_H
+#ifndef GT_REC_STATE_H
+#define GT_REC_STATE_H
 
 #include "arena_reader.h"
 #include "corr_ring.h"
@@ -12,7 +12,7 @@
 #include "names.h"
 #include "ranges.h"
 #include "recorder.h"
-#include "steps.h"
+#include "step_marks.h"
 
 #define GT_WINDOWS_MAX  16                   /* open or draining at one time */
 #define GT_WHOLE_ID     (GT_WINDOW_NONE - 1) /* id of the window that is the whole run */
@@ -55,11 +55,12 @@ struct gt_window {
 	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
 	uint64_t last_ns;  /* latest host time in it */
 
-	bool closed;  /* no launch can belong to it any more, but for those under way */
-	bool off;     /* the target has switched off: no record can come any more (whole run) */
-	bool drained; /* every launch has its record */
+	bool closed; /* no launch can belong to it any more, but for those under way */
+
+	bool drained;           /* every launch has its record */
 	uint64_t closed_now_ns; /* on the collector's clock */
 	uint64_t drained_now_ns;
+	bool told;       /* the target said that it closed */
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
 	uint64_t waiting;        /* launches (not graphs) without a record */
@@ -109,7 +110,9 @@ struct gt_recorder {
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in order; NULL behind window_count */
 	size_t window_count;
-	uint64_t off_below;       /* the target has switched off after the cycles below it */
+	uint64_t off_ns;          /* when the target last switched off; 0: never so far */
+	uint64_t yield_ns;        /* when it made room for the program's own profiler */
+	uint64_t yielded;         /* and the cycle that took place, + 1 */
 	uint64_t next_id;         /* cycles below it are open or done */
 	struct gt_window *whole;  /* of windows, when mode KEEP or WHOLE made one */
 	bool whole_mode;          /* all events belong to whole */
@@ -117,6 +120,7 @@ struct gt_recorder {
 	char *whole_path;         /* its file, which a real window may replace; NULL: none */
 	uint32_t cached_step;     /* of the last event */
 	struct gt_window *cached; /* and its window */
+	enum gt_phase cached_phase;
 	bool cached_valid;
 	bool cached_late;    /* it had one, which is complete */
 	uint32_t step_limit; /* no event of this drain can be of a later step */
@@ -135,7 +139,7 @@ struct gt_recorder {
 	uint64_t drained_cycle;
 };
 
-/* ---- window.c: one window's file ---- */
+/* ---- rec_trace.c: one window's file ---- */
 
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
@@ -159,7 +163,7 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 /* Complete the file and report it. why: the reason it is incomplete; NULL: find out. */
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why);
 
-/* ---- windows.c: all of them ---- */
+/* ---- rec_windows.c: all of them ---- */
 
 /* The window of what happened in this step; opens it when it is new. NULL: none. */
 struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uint64_t time_ns);

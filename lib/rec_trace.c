@@ -1,9 +1,9 @@
 /*
- * window.c - the trace file of one window: what goes in, and what it says of its own health.
+ * rec_trace.c - the trace file of one window: what goes in, and what it says of its own health.
  */
 #include "base.h"
 #include "rank.h"
-#include "recorder_state.h"
+#include "rec_state.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,9 @@
 /*
- * windows.c - which windows of a process are open, what belongs to them, and when each is complete.
+ * rec_windows.c - which windows of a process are open, what belongs to them, and when each is
+ * complete.
  */
 #include "base.h"
-#include "recorder_state.h"
+#include "rec_state.h"
 
 #include <stdlib.h>
 
@@ -139,6 +140,7 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 }
 
 static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why);
+static void yield_window(struct gt_recorder *rec, struct gt_window *window);
 
 static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
 				    uint64_t step, uint64_t time_ns)
@@ -149,6 +151,11 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 
 	if (pos->cycle < rec->next_id)
 		return NULL;
+	/* Nobody can have been in a step that the process has not come to. */
+	if (step > rec->step_limit) {
+		rec->bad_records++;
+		return NULL;
+	}
 	if (rec->whole)
 		remove_window(rec, rec->whole, NULL);
 	if (rec->window_count == GT_WINDOWS_MAX)
@@ -161,6 +168,8 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (!window)
 		return NULL;
 	rec->next_id = pos->cycle + 1;
+	if (rec->yielded == pos->cycle + 1)
+		yield_window(rec, window);
 	gt_rec_forget(rec, first - GT_MIN(first, rec->config.schedule.warmup + 1));
 	return window;
 }
@@ -190,15 +199,27 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
 			window = open_cycle(rec, &pos, step, time_ns);
-		rec->cached_late = !window;
+		rec->cached_late = !window && rec->yielded != pos.cycle + 1;
 	}
 	rec->cached_step = step;
+	rec->cached_phase = pos.phase;
 	rec->cached = window;
 	rec->cached_valid = true;
 	return window;
 }
 
 /* ---- closing ---- */
+
+/* The program's own profiler has CUPTI now. The whole run goes on afterwards, a window does not. */
+static void yield_window(struct gt_recorder *rec, struct gt_window *window)
+{
+	window->cut = "interrupted by the program's own torch.profiler";
+	if (window->id == GT_WHOLE_ID)
+		return;
+	window->end_ns = rec->yield_ns;
+	window->closed = true;
+	window->told = true;
+}
 
 /* When it ended, as well as it is known. */
 static void find_end(const struct gt_recorder *rec, struct gt_window *window)
@@ -259,37 +280,41 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	gt_window_free(window);
 }
 
-static void close_window(struct gt_recorder *rec, struct gt_window *window)
-{
-	if (window->closed)
-		return;
-	window->closed = true;
-	window->closed_now_ns = rec->now_ns;
-}
-
 void gt_windows_close_whole(struct gt_recorder *rec)
 {
 	if (rec->whole->closed)
 		return;
 	rec->whole->cut = "the recording without steps reached its bound";
-	close_window(rec, rec->whole);
+	rec->whole->closed = true;
+}
+
+/* The target has switched off since it ended: no record can come any more. */
+static bool is_off(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	if (window->id == GT_WHOLE_ID)
+		return rec->off_ns;
+	return rec->off_ns >= window->end_ns;
 }
 
 /* Is the window complete, or as complete as it will be? */
 static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 {
-	uint64_t since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns);
+	uint64_t since_ns;
 
 	if (!window->closed)
 		return false;
-	if (!window->drained && since_ns >= LATE_CALL_NS &&
+	if (!window->closed_now_ns) /* this drain is the first that knows */
+		window->closed_now_ns = rec->now_ns;
+	since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns);
+	/* The target does not listen for it before it has closed the window itself. */
+	if (!window->drained && since_ns >= (window->told ? LATE_CALL_NS : LATE_LAUNCH_NS) &&
 	    gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
 		window->drained = true;
 		window->drained_now_ns = rec->now_ns;
 		rec->drained = true;
 		rec->drained_cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
 	}
-	if (!rec->backlog && (window->off || window->id < rec->off_below))
+	if (!rec->backlog && is_off(rec, window))
 		return true;
 	if (since_ns >= GIVE_UP_NS)
 		return true;
@@ -310,7 +335,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 			continue;
 		find_end(rec, window);
 		if (rec->state.step > window->last_step)
-			close_window(rec, window);
+			window->closed = true;
 		/* A step is over for all when the process was in a later one before we read. */
 		if (!window->closed)
 			close_steps(rec, window, GT_MIN(rec->state.step, window->last_step + 1),
@@ -344,39 +369,50 @@ void gt_windows_finish(struct gt_recorder *rec, bool died)
 	}
 }
 
+/* The end of the program cut it short: its last step is the one before 'next'. */
+static void shorten_window(struct gt_window *window, uint64_t next)
+{
+	if (window->id == GT_WHOLE_ID || next <= window->first_step || next > window->last_step)
+		return;
+	window->last_step = next - 1;
+	window->cut = "the program ended before the window's last step";
+}
+
+static void on_close(struct gt_recorder *rec, struct gt_window *window,
+		     const struct gt_msg_phase *phase)
+{
+	find_end(rec, window);
+	if (window->end_ns == UINT64_MAX)
+		window->end_ns = phase->time_ns;
+	shorten_window(window, phase->value);
+	window->closed = true;
+	window->told = true;
+}
+
 void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 {
 	size_t i;
 
-	/* It may come before the window's events were read. */
-	if (phase->what == GT_WHAT_OFF && phase->cycle < GT_WHOLE_ID)
-		rec->off_below = GT_MAX(rec->off_below, phase->cycle + 1);
-
+	switch (phase->what) {
+	case GT_WHAT_OFF:
+		rec->off_ns = phase->time_ns;
+		return;
+	case GT_WHAT_YIELD: /* may come before the window's events were read */
+		rec->yield_ns = phase->time_ns;
+		rec->yielded = phase->cycle + 1;
+		break;
+	case GT_WHAT_CLOSE:
+		break;
+	default:
+		return;
+	}
 	for (i = 0; i < rec->window_count; i++) {
 		struct gt_window *window = rec->windows[i];
+		bool whole = window->id == GT_WHOLE_ID;
 
-		switch (phase->what) {
-		case GT_WHAT_CLOSE:
-			if (window->id != phase->cycle)
-				break;
-			find_end(rec, window);
-			if (window->end_ns == UINT64_MAX)
-				window->end_ns = phase->time_ns;
-			close_window(rec, window);
-			break;
-		case GT_WHAT_OFF:
-			if (window->id == GT_WHOLE_ID)
-				window->off = true;
-			break;
-		case GT_WHAT_YIELD:
-			if (window->closed)
-				break;
-			window->cut = "interrupted by the program's own torch.profiler";
-			if (window->id == GT_WHOLE_ID)
-				break;
-			window->end_ns = phase->time_ns;
-			close_window(rec, window);
-			break;
-		}
+		if (phase->what == GT_WHAT_YIELD && !window->closed)
+			yield_window(rec, window);
+		else if (phase->what == GT_WHAT_CLOSE && (whole || window->id == phase->cycle))
+			on_close(rec, window, phase);
 	}
 }
