@@ -100,12 +100,12 @@ deps: ## install what is missing to build, test and run the demo
 # Parts of the injection are tested as tests/unit/test_inj_NAME.c, linked with its objects.
 $(O)/tests/test_inj_%: tests/unit/test_inj_%.c $(INJ_OBJ) $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) -o $@ $(filter %.c %.o %.a,$^) \
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) -o $@ $< $(filter %.o %.a,$^) \
 		-lcmocka $(LIBS)
 
 $(O)/tests/%: tests/unit/%.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) -lcmocka $(LIBS)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS)
 
 unit: $(UNIT_BIN) ## run the unit tests
 	$(Q)failed=; for t in $(UNIT_BIN); do $$t || failed="$$failed $$t"; done; \
@@ -115,7 +115,7 @@ unit: $(UNIT_BIN) ## run the unit tests
 # tests/fuzz/corpus/NAME/. The replay program runs it over files, without a fuzzer.
 $(O)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) $(LIBS)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< tests/fuzz/replay.c $(filter %.a,$^) $(LIBS)
 
 replay: $(REPLAY_BIN) ## run every fuzz target over its corpus
 	$(Q)set -e; for t in $(REPLAY_BIN); do $$t tests/fuzz/corpus/$${t##*/}; done
@@ -124,7 +124,7 @@ FUZZ_SECONDS ?= 600
 $(O)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) FORCE
 	@mkdir -p $(@D)
 	$(call say,FUZZ) clang $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsanitize=fuzzer,address,undefined \
-		-o $@ $(filter %.c,$^) $(LIBS)
+		-o $@ $< $(LIB_SRC) $(LIBS)
 
 fuzz: $(FUZZ_BIN) ## fuzz each target for FUZZ_SECONDS (600), new inputs in build/fuzz/corpus
 	$(Q)set -e; for t in $(FUZZ_BIN); do n=$${t##*/}; mkdir -p $(O)/fuzz/corpus/$$n; \

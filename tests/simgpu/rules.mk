@@ -29,7 +29,7 @@ $(SIMGPU)/obj/%.o: tests/simgpu/%.c $(O)/flags
 	$(call say,CC) $(CC) $(SIM_CFLAGS) -fPIC -c -o $@ $<
 
 # The real names of the callback ids, from the real headers.
-$(SIMGPU)/include/cupti_%_names.h: $(call find_header,cupti.h)/cupti_%_cbid.h
+$(SIMGPU)/include/cupti_%_names.h: $(CUDA_INCLUDE)/cupti_%_cbid.h
 	@mkdir -p $(@D)
 	$(call say,GEN) sed -n \
 		's/^ *CUPTI_[A-Z]*_TRACE_CBID_\([A-Za-z_0-9]*\) *= *\([0-9][0-9]*\),*.*/[\2] = "\1",/p' \
