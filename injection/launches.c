@@ -244,7 +244,7 @@ static CUptiResult publish_name(CUpti_CallbackDomain domain, CUpti_CallbackId cb
 		return CUPTI_ERROR_OUT_OF_MEMORY;
 	ev->ref = (uint64_t)domain << 32 | cbid;
 	ev->name_id = calls[domain][cbid].name_id;
-	ev->reserved = 0;
+	ev->klass = calls[domain][cbid].class.klass;
 	inj_commit();
 	return CUPTI_SUCCESS;
 }

@@ -155,7 +155,7 @@ static void publish_pointer(const struct pointer *pointer)
 		return;
 	ev->ref = (uintptr_t)pointer->at;
 	ev->name_id = pointer->name->id;
-	ev->reserved = 0;
+	ev->klass = 0;
 	inj_commit();
 }
 

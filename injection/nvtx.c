@@ -262,7 +262,7 @@ static void name_thread(uint32_t tid, struct nvtx_message message)
 	ev->ev.size_bytes = sizeof(*ev);
 	ev->ref = tid;
 	ev->name_id = name_id;
-	ev->reserved = 0;
+	ev->klass = 0;
 	inj_commit();
 }
 

@@ -136,8 +136,8 @@ static void end_stale(struct gt_ranges *ranges, struct gt_thread *thread, uint32
 	}
 }
 
-void gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
-		    const struct gt_ev_range *ev)
+struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
+				const struct gt_ev_range *ev)
 {
 	struct gt_range *range;
 
@@ -145,7 +145,7 @@ void gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
 		end_stale(ranges, thread, ev->domain_id, ev->range_id, ev->ev.time_ns);
 	if (thread->depth >= GT_RANGE_DEPTH_MAX) {
 		ranges->refused++;
-		return;
+		return NULL;
 	}
 	range = make_range(ranges,
 			   &(struct gt_range){
@@ -162,10 +162,11 @@ void gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
 			   },
 			   ev->bytes);
 	if (!range)
-		return;
+		return NULL;
 	gt_range_hold(thread->top);
 	thread->top = range;
 	thread->depth++;
+	return range;
 }
 
 void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev)

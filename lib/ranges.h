@@ -84,8 +84,9 @@ struct gt_str gt_range_name(const struct gt_range *range, const struct gt_names 
 
 /* ---- PUSH and POP ---- */
 
-void gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
-		    const struct gt_ev_range *ev);
+/* Returns the range, borrowed; NULL when it did not fit. */
+struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
+				const struct gt_ev_range *ev);
 void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev);
 
 /*

@@ -27,6 +27,8 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		break;
 	case GT_EV_API_NAME:
 		put_name(rec, &rec->api_names, ev);
+		gt_map_put(&rec->api_classes, ((const struct gt_ev_name *)ev)->ref,
+			   ((const struct gt_ev_name *)ev)->klass);
 		break;
 	case GT_EV_STEP:
 		gt_steps_add(&rec->steps,
@@ -41,6 +43,20 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 }
 
 /* ---- threads and windows ---- */
+
+/* Calls of the fall-back mode find their ranges later, by time. */
+static void remember_ranges(struct gt_recorder *rec, const struct gt_thread *thread,
+			    const struct gt_window *window)
+{
+	struct gt_range *stack[GT_RANGE_DEPTH_MAX];
+	uint32_t count = 0;
+
+	for (struct gt_range *range = thread->top; range; range = range->below)
+		stack[count++] = range;
+	while (count--)
+		gt_range_history_add(&rec->history, stack[count],
+				     GT_MAX(stack[count]->start_ns, window->start_ns));
+}
 
 /* The thread's open ranges come into and go out of the windows on the way to this event. */
 static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
@@ -69,28 +85,30 @@ static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
 	old = gt_windows_by_id(rec, thread->window);
 	gt_ranges_move(&rec->ranges, thread, window ? window->id : GT_WINDOW_NONE,
 		       old ? GT_MIN(old->end_ns, ev->time_ns) : ev->time_ns);
+	if (window && rec->fallback)
+		remember_ranges(rec, thread, window);
 }
 
 /* ---- calls ---- */
 
-static bool is_launch(uint16_t klass)
+bool gt_rec_is_launch(uint32_t klass)
 {
 	return klass == GT_CALL_KERNEL || klass == GT_CALL_GRAPH || klass == GT_CALL_COPY ||
 	       klass == GT_CALL_SET;
 }
 
-/* The range that began last of the thread's innermost one and the step, when that is its own. */
-static uint64_t enclosing_id(const struct gt_range *top, const struct gt_range *step, uint32_t tid)
+uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
+			     uint32_t tid)
 {
-	if (step && step->tid == tid && (!top || top->start_ns < step->start_ns))
+	if (step && step->tid == tid && (!innermost || innermost->start_ns < step->start_ns))
 		return step->external_id;
-	return top ? top->external_id : 0;
+	return innermost ? innermost->external_id : 0;
 }
 
 static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,
 		    uint32_t tid, const struct gt_ev_call *ev)
 {
-	bool waits = is_launch(ev->klass) &&
+	bool waits = gt_rec_is_launch(ev->klass) &&
 		     !(ev->flags & (GT_CALL_CAPTURED | GT_CALL_EMPTY | GT_CALL_FAILED));
 	struct gt_launch launch = {
 		.entry.correlation = ev->correlation,
@@ -110,7 +128,7 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		if (thread && thread->window == window->id)
 			launch.range = thread->top;
 		launch.step = gt_window_step(rec, window, ev->ev.step);
-		launch.external_id = enclosing_id(launch.range, launch.step, tid);
+		launch.external_id = gt_rec_enclosing_id(launch.range, launch.step, tid);
 		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
 	}
 	rec->late += !window && rec->cached_late;
@@ -125,6 +143,14 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 }
 
 /* ---- all events ---- */
+
+static void on_push(struct gt_recorder *rec, struct gt_thread *thread, const struct gt_ev_range *ev)
+{
+	struct gt_range *range = gt_ranges_push(&rec->ranges, thread, ev);
+
+	if (range && range->window != GT_WINDOW_NONE && rec->fallback)
+		gt_range_history_add(&rec->history, range, range->start_ns);
+}
 
 static struct gt_str range_text(const struct gt_recorder *rec, const struct gt_ev_range *ev)
 {
@@ -156,7 +182,7 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		break;
 	case GT_EV_PUSH:
 		if (thread)
-			gt_ranges_push(&rec->ranges, thread, (const void *)ev);
+			on_push(rec, thread, (const void *)ev);
 		else
 			rec->ranges.refused++;
 		break;

@@ -165,9 +165,23 @@ void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *from)
 	gt_range_hold(launch->step);
 	if (window && launch->graph)
 		window->graphs++;
-	else if (window)
+	else if (window && !launch->worked)
 		window->waiting++;
 	adopt_orphans(rec, launch);
+}
+
+void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos)
+{
+	for (pos = GT_MAX(pos, rec->launches.tail); pos < rec->launches.head; pos++) {
+		struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
+		struct gt_window *window = gt_windows_by_id(rec, launch->window);
+
+		if (!window || !launch->worked || launch->untimed || launch->written)
+			continue;
+		gt_window_call(rec, window, launch, false, false);
+		launch->written = true;
+		let_go(rec, launch);
+	}
 }
 
 /* ---- GPU records without a launch ---- */

@@ -10,6 +10,7 @@
 #include "corr_ring.h"
 #include "decode.h"
 #include "names.h"
+#include "range_history.h"
 #include "ranges.h"
 #include "recorder.h"
 #include "step_marks.h"
@@ -102,9 +103,11 @@ struct gt_recorder {
 	struct gt_map pointers;      /* kernel name pointer -> name id */
 	struct gt_map thread_names;  /* tid -> name id */
 	struct gt_map api_names;     /* domain << 32 | cbid -> name id */
+	struct gt_map api_classes;   /* likewise -> enum gt_call_class */
 	struct gt_map stream_newest; /* stream + 1 -> correlation of its newest GPU record */
 	struct gt_steps steps;
 	struct gt_ranges ranges;
+	struct gt_range_history history; /* in the fall-back mode */
 	struct gt_ring launches;
 	struct gt_ring orphans;
 
@@ -185,13 +188,24 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 
 void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
-/* A thread leaves the window it was in. */
-void gt_rec_leave(struct gt_recorder *rec, struct gt_thread *thread, uint64_t end_ns);
+
+bool gt_rec_is_launch(uint32_t klass);
+/* External id of a call: of the range that began last of those around it, which its thread's step
+ * can be. 0: none. */
+uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
+			     uint32_t tid);
+
+/* ---- rec_api.c: the fall-back mode ---- */
+
+void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);
 
 /* ---- rec_gpu.c: launches and GPU records ---- */
 
-/* A launch that will have GPU work. Takes over no references of 'launch'. */
+/* A launch that will have GPU work (or, with 'worked' set, a call that will not). It is copied, and
+ * takes references of its own. */
 void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *launch);
+/* Write the calls without GPU work that were added from this position of the ring on. */
+void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos);
 void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record);
 /*
  * Has every launch of the window its GPU records, and (when wait_for_launches is set) all GPU work

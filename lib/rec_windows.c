@@ -14,7 +14,10 @@
 /* How long a complete window waits for a step after it, to compare its own with. */
 #define STEP_AFTER_NS (100 * GT_NSEC_PER_MSEC)
 /* The target gives up after 2 s; this is for one that does not say so. */
-#define GIVE_UP_NS     (3 * GT_NSEC_PER_SEC)
+#define GIVE_UP_NS (3 * GT_NSEC_PER_SEC)
+
+/* API records of the fall-back mode are not older than this when they come. */
+#define HISTORY_NS     (5 * GT_NSEC_PER_SEC)
 
 #define OPEN_STEPS_MAX 4096 /* of one window */
 
@@ -263,6 +266,7 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	/* A run that did nothing has no step to show for it either. */
 	if (window->id != GT_WHOLE_ID || window->trace || window->step_count)
 		close_steps(rec, window, window->last_step + 1, window->end_ns);
+	gt_range_history_trim(&rec->history, &rec->ranges, window->id, 0);
 	gt_ranges_settle(&rec->ranges, window->id, 0);
 	gt_window_finish_file(rec, window, why);
 	if (window == rec->whole) {
@@ -336,8 +340,11 @@ void gt_windows_advance(struct gt_recorder *rec)
 		find_end(rec, window);
 		if (rec->state.step > window->last_step)
 			window->closed = true;
-		/* A step is over for all when the process was in a later one before we read. */
-		if (!window->closed)
+		/*
+		 * A step is over for all when the process was in a later one before we read; not in
+		 * the fall-back mode, where its calls come later.
+		 */
+		if (!window->closed && !rec->fallback)
 			close_steps(rec, window, GT_MIN(rec->state.step, window->last_step + 1),
 				    UINT64_MAX);
 	}
@@ -349,6 +356,8 @@ void gt_windows_advance(struct gt_recorder *rec)
 	}
 	if (rec->ranges.shared)
 		gt_ranges_settle(&rec->ranges, GT_WINDOW_NONE, gt_rec_oldest_waiting_ns(rec));
+	gt_range_history_trim(&rec->history, &rec->ranges, GT_WINDOW_NONE,
+			      rec->now_ns - GT_MIN(rec->now_ns, HISTORY_NS));
 }
 
 void gt_windows_finish(struct gt_recorder *rec, bool died)

@@ -91,6 +91,7 @@ void gt_recorder_free(struct gt_recorder *rec)
 	for (i = 0; i < rec->window_count; i++)
 		for (j = 0; j < rec->windows[i]->step_count; j++)
 			gt_ranges_unhold(&rec->ranges, rec->windows[i]->steps[j]);
+	gt_range_history_release(&rec->history, &rec->ranges);
 	gt_ranges_release(&rec->ranges);
 	for (i = 0; i < rec->window_count; i++)
 		gt_window_free(rec->windows[i]);
@@ -102,6 +103,7 @@ void gt_recorder_free(struct gt_recorder *rec)
 	gt_map_release(&rec->pointers);
 	gt_map_release(&rec->thread_names);
 	gt_map_release(&rec->api_names);
+	gt_map_release(&rec->api_classes);
 	gt_map_release(&rec->stream_newest);
 	gt_arena_close(rec->arena);
 	free(rec->whole_path);
@@ -162,7 +164,8 @@ static void read_names(struct gt_recorder *rec)
 	}
 }
 
-static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *chunk)
+/* One pass for calls of the fall-back mode, if it is one, and one for GPU work. */
+static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *chunk, bool calls)
 {
 	struct gt_record_cursor cur = {
 		.pos = gt_arena_bytes(rec->arena, GT_POOL_CUPTI, chunk),
@@ -175,10 +178,13 @@ static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *c
 	 */
 	cur.end = cur.pos + (chunk->done ? chunk->used_bytes : GT_CUPTI_CHUNK);
 	while ((rc = gt_record_next(&cur, &record)) > 0) {
-		if (record.type == GT_RECORD_GPU || record.type == GT_RECORD_UNTIMED)
+		if (calls && record.type == GT_RECORD_API)
+			gt_rec_api(rec, &record.api);
+		else if (!calls &&
+			 (record.type == GT_RECORD_GPU || record.type == GT_RECORD_UNTIMED))
 			gt_rec_gpu(rec, &record);
 	}
-	rec->bad_records += rc < 0;
+	rec->bad_records += rc < 0 && !calls;
 }
 
 struct record_chunks { /* of one drain, in order */
@@ -191,9 +197,19 @@ static void read_next_records(struct gt_recorder *rec, struct record_chunks *rec
 {
 	struct gt_arena_chunk *chunk = &records->chunks[records->next++];
 
-	read_records(rec, chunk);
+	read_records(rec, chunk, false);
 	if (chunk->done)
 		gt_arena_free_chunk(rec->arena, GT_POOL_CUPTI, chunk);
+}
+
+static void read_calls(struct gt_recorder *rec, const struct record_chunks *records)
+{
+	uint64_t pos = rec->launches.head;
+	size_t i;
+
+	for (i = records->next; i < records->count; i++)
+		read_records(rec, &records->chunks[i], true);
+	gt_rec_write_calls(rec, pos);
 }
 
 static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, size_t count,
@@ -241,6 +257,8 @@ static void read_arena(struct gt_recorder *rec, bool gone)
 	read_names(rec);
 	rec->step_limit = gt_arena_step(rec->arena);
 	read_events(rec, rec->chunks[EVENTS], events, &records);
+	if (rec->fallback)
+		read_calls(rec, &records);
 	while (records.next < records.count)
 		read_next_records(rec, &records);
 }

@@ -304,7 +304,7 @@ struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
 	uint32_t name_id;
-	uint32_t reserved;
+	uint32_t klass; /* API_NAME: enum gt_call_class; 0 otherwise */
 };
 
 /* A kernel record's name field below this is a GT_EV_STRING id the injection put there; at or
