@@ -98,8 +98,8 @@ RUNTIME_API(cudaGetDeviceCount, 3020, (int *count), (count), device_count(count)
 RUNTIME_API(cudaSetDevice, 3020, (int device), (device), set_device(device))
 RUNTIME_API(cudaGetDevice, 3020, (int *device), (device), get_device(device))
 /* The only one that does not initialise the driver. */
-RUNTIME_ENTRY(cudaRuntimeGetVersion, cudaRuntimeGetVersion_v3020, (int *version), (version), 0, NULL,
-	      runtime_version(version))
+RUNTIME_ENTRY(cudaRuntimeGetVersion, cudaRuntimeGetVersion_v3020, (int *version), (version), 0,
+	      NULL, runtime_version(version))
 RUNTIME_API(cudaDriverGetVersion, 3020, (int *version), (version), cuDriverGetVersion(version))
 RUNTIME_API(cudaDeviceGetAttribute, 5000, (int *value, enum cudaDeviceAttr attr, int device),
 	    (value, attr, device), cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device))

@@ -15,6 +15,11 @@ static _Atomic bool kinds[SIM_KIND_MAX];
 static _Atomic bool calls[CUPTI_CB_DOMAIN_RUNTIME_API + 1][CBID_MAX];
 static _Atomic int thread_id_type;
 
+bool sim_activity_on_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	return atomic_load_explicit(&calls[domain][cbid], memory_order_relaxed);
+}
+
 bool sim_activity_on(uint32_t kind)
 {
 	return atomic_load_explicit(&kinds[kind], memory_order_relaxed);
@@ -55,6 +60,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 	sim_attach();
 	sim_buffer_start_worker();
 	switch_kind(kind, true);
+	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 
@@ -78,6 +84,7 @@ static CUptiResult switch_call(int domain, CUpti_CallbackId cbid, bool value)
 	sim_attach();
 	sim_buffer_start_worker();
 	atomic_store(&calls[domain][cbid], value);
+	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 

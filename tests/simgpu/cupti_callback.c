@@ -77,6 +77,15 @@ static bool traces_graphs(void)
 	return sim_activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
+static bool listening(void)
+{
+	const CUpti_CallbackId launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+
+	return sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
+	       (wanted(CUPTI_CB_DOMAIN_DRIVER_API, launch) ||
+		sim_activity_on_call(CUPTI_CB_DOMAIN_DRIVER_API, launch));
+}
+
 void sim_attach(void)
 {
 	static const struct sim_tools tools = {
@@ -85,6 +94,7 @@ void sim_attach(void)
 		.work = sim_activity_work,
 		.resource = on_resource,
 		.traces_graphs = traces_graphs,
+		.listening = listening,
 		.synchronized = sim_activity_sync,
 	};
 
@@ -142,6 +152,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscrib
 	if (!valid(subscriber, domain) || cbid >= CBID_MAX)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	atomic_store(&enabled[domain][cbid], enable != 0);
+	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 
@@ -152,6 +163,7 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	for (size_t i = 0; i < CBID_MAX; i++)
 		atomic_store(&enabled[domain][i], enable != 0);
+	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 

@@ -36,6 +36,7 @@ void sim_buffer_start_worker(void);
 
 /* cupti_activity.c */
 bool sim_activity_on(uint32_t kind);
+bool sim_activity_on_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 void sim_activity_call(const struct sim_call *call);
 void sim_activity_work(const struct sim_work *work);
 void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t stream,

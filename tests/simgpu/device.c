@@ -34,6 +34,29 @@ void simgpu_set_tools(const struct sim_tools *tools)
 	atomic_store_explicit(&listener, tools, memory_order_release);
 }
 
+static pthread_mutex_t tools_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t tools_changed = PTHREAD_COND_INITIALIZER;
+
+void simgpu_tools_changed(void)
+{
+	pthread_mutex_lock(&tools_lock);
+	pthread_cond_broadcast(&tools_changed);
+	pthread_mutex_unlock(&tools_lock);
+}
+
+void simgpu_wait_for_tools(void)
+{
+	struct timespec end;
+	int err = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	pthread_mutex_lock(&tools_lock);
+	while (!err && (!sim_tools() || !sim_tools()->listening()))
+		err = pthread_cond_timedwait(&tools_changed, &tools_lock, &end);
+	pthread_mutex_unlock(&tools_lock);
+}
+
 const struct sim_tools *sim_tools(void)
 {
 	return atomic_load_explicit(&listener, memory_order_acquire);

@@ -10,6 +10,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -286,8 +287,29 @@ static void fork_child(void)
 		exit(98);
 }
 
+/* Does a list ",2,3," name this step? */
+static bool names_step(const char *list, uint64_t step)
+{
+	char item[24];
+
+	snprintf(item, sizeof(item), ",%llu,", (unsigned long long)step);
+	return list && strstr(list, item);
+}
+
+/* On the simulated GPU, be sure that a tool is there, however fast the steps are. */
+static void wait_for_tools(void)
+{
+	void (*wait)(void);
+
+	*(void **)&wait = dlsym(RTLD_DEFAULT, "simgpu_wait_for_tools");
+	if (wait)
+		wait();
+}
+
 static void events_of(uint64_t step)
 {
+	if (names_step(options.tools, step))
+		wait_for_tools();
 	if (options.fork_at == (int64_t)step)
 		fork_child();
 	if (options.close_at == (int64_t)step)

@@ -34,6 +34,7 @@ struct train_options {
 #undef TRAIN_FIELD
 	const char *marks; /* api, nvtx, nvtx-mark or none */
 	const char *truth; /* file, NULL: none */
+	const char *tools; /* steps in which to wait for a tool to listen: ",2,3,", NULL: none */
 };
 
 /* Exits with 2 on a bad option. */

@@ -182,6 +182,8 @@ def parse():
     parser.add_argument('--profile', type=int, metavar='STEP', help='profile this step and the next')
     parser.add_argument('--tell-fd', type=int, help='write "begin STEP" lines here')
     parser.add_argument('--wait-fd', type=int, help='read a byte here before each step')
+    parser.add_argument('--tools-at', default='', metavar='STEPS',
+                        help='steps in which to wait for a tool to listen, as ",2,3,"; simulated GPU only')
     parser.add_argument('--truth', metavar='FILE')
     return parser.parse_args()
 
@@ -265,6 +267,8 @@ class Program:
                 os.write(self.options.tell_fd, b'begin %d\n' % step)
             if self.options.wait_fd is not None:
                 os.read(self.options.wait_fd, 1)
+            if f',{step},' in self.options.tools_at and hasattr(self.gpu.driver, 'simgpu_wait_for_tools'):
+                self.gpu.driver.simgpu_wait_for_tools()
             self.profile(step)
             self.forward()
             self.helpers()

@@ -24,12 +24,13 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 		TRAIN_NUMBERS(TRAIN_ADDRESS)
 #undef TRAIN_ADDRESS
 	};
-	struct option table[ARRAY_SIZE(fields) + 3] = {
+	struct option table[ARRAY_SIZE(fields) + 4] = {
 #define TRAIN_OPTION(field, option, value, help) { option, required_argument, NULL, 0 },
 		TRAIN_NUMBERS(TRAIN_OPTION)
 #undef TRAIN_OPTION
 			{ "marks", required_argument, NULL, 'm' },
 		{ "truth", required_argument, NULL, 't' },
+		{ "tools-at", required_argument, NULL, 'l' },
 	};
 	int c;
 
@@ -41,6 +42,8 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 			ret->marks = optarg;
 		else if (c == 't')
 			ret->truth = optarg;
+		else if (c == 'l')
+			ret->tools = optarg;
 		else if (c >= NUMBERS_BEGIN)
 			*fields[c - NUMBERS_BEGIN] = atoi(optarg);
 		else
