@@ -22,6 +22,9 @@ static char spares[SPARES_MAX][SPARE_BYTES] __attribute__((aligned(4096)));
 static _Atomic uint32_t spare_busy[SPARES_MAX];
 
 static _Atomic uint32_t requested; /* buffers, since the start */
+static _Atomic uint32_t completed; /* with records in them */
+
+static bool whole_graphs; /* GRAPH_TRACE is on */
 
 static const CUpti_ActivityKind gpu_kinds[] = {
 	CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -128,10 +131,12 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
 		return;
 	}
 	valid = GT_MIN(valid, (size_t)GT_CUPTI_CHUNK);
-	if (valid)
+	if (valid) {
+		atomic_fetch_add_explicit(&completed, 1, memory_order_relaxed);
 		number_names((char *)buffer, valid);
-	else
+	} else {
 		memset(buffer, 0, GT_CUPTI_CHUNK); /* it may have begun a record */
+	}
 	inj_chunk_done(chunk, (uint32_t)valid);
 }
 
@@ -150,53 +155,74 @@ static void set_cleared(uint8_t on)
 						    &size, &on);
 }
 
-static CUptiResult enable(CUpti_ActivityKind kind)
+/* Every time: another tool may have registered its own since. */
+static int take_buffers(void)
+{
+	CUptiResult result =
+		inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+
+	if (result == CUPTI_SUCCESS) {
+		set_cleared(1);
+		return 0;
+	}
+	inj_log(GT_LOG_WARN, "CUPTI takes no buffers: %s (%d)", inj_cupti_error(result),
+		(int)result);
+	return -EIO;
+}
+
+static int enable(CUpti_ActivityKind kind)
 {
 	CUptiResult result = inj_cupti.cuptiActivityEnable(kind);
 
-	if (result != CUPTI_SUCCESS)
-		inj_log(GT_LOG_WARN, "CUPTI does not collect GPU work of kind %d: %s (%d)",
-			(int)kind, inj_cupti_error(result), (int)result);
-	return result;
+	if (result == CUPTI_SUCCESS)
+		return 0;
+	inj_log(GT_LOG_WARN, "CUPTI does not collect GPU work of kind %d: %s (%d)", (int)kind,
+		inj_cupti_error(result), (int)result);
+	return -EIO;
 }
 
 int inj_activity_on(void)
 {
-	CUptiResult result;
-
-	/* Every time: another tool may have registered its own since. */
-	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
-	if (result != CUPTI_SUCCESS) {
-		inj_log(GT_LOG_WARN, "CUPTI takes no buffers: %s (%d)", inj_cupti_error(result),
-			(int)result);
+	if (take_buffers() < 0)
 		return -EIO;
-	}
-	set_cleared(1);
-	if (enable(gpu_kinds[0]) != CUPTI_SUCCESS) {
-		set_cleared(0);
+	if (enable(gpu_kinds[0]) < 0) {
+		set_cleared(whole_graphs);
 		return -EIO;
 	}
 	for (size_t i = 1; i < ARRAY_SIZE(gpu_kinds); i++)
 		enable(gpu_kinds[i]);
-	if (inj_config.graph_whole)
-		enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 	return 0;
 }
 
 void inj_activity_off(void)
 {
-	if (inj_config.graph_whole)
-		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 	for (size_t i = 0; i < ARRAY_SIZE(gpu_kinds); i++)
 		inj_cupti.cuptiActivityDisable(gpu_kinds[i]);
 	inj_activity_flush(false);
-	set_cleared(0);
+	set_cleared(whole_graphs);
 }
 
-void inj_activity_prearm(void)
+/*
+ * The kind that stands for whole graphs stays on between windows: CUPTI 13.0 crashes in the launch
+ * of a graph that was instantiated without it.
+ */
+void inj_activity_attach(bool prearm)
 {
-	if (inj_activity_on() == 0)
+	if (inj_config.graph_whole && !take_buffers() && !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
+		whole_graphs = true;
+	if (prearm && !inj_activity_on())
 		inj_activity_off();
+}
+
+void inj_activity_yield(void)
+{
+	if (!whole_graphs)
+		return;
+	inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+	inj_activity_flush(false);
+	whole_graphs = false;
+	set_cleared(0);
+	inj_log(GT_LOG_WARN, "for the program's own profiler graphs are traced node by node now");
 }
 
 void inj_activity_flush(bool forced)
@@ -212,4 +238,9 @@ void inj_activity_flush(bool forced)
 bool inj_activity_seen(void)
 {
 	return atomic_load_explicit(&requested, memory_order_relaxed);
+}
+
+uint32_t inj_activity_buffers(void)
+{
+	return atomic_load_explicit(&completed, memory_order_relaxed);
 }

@@ -16,10 +16,17 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
+/* What is backed with memory at once; the control thread does the rest. */
+#define EVENT_CHUNKS_FIRST 32
+#define CUPTI_CHUNKS_FIRST 8
+#define GROW_BYTES         (UINT64_C(1) << 20)
+
 struct gt_arena_hdr *inj_arena;
 
-/* Where each pool's next search begins. */
-static _Atomic uint32_t pool_hint[GT_POOL_MAX];
+static struct pool {
+	_Atomic uint32_t ready; /* its first chunks, backed with memory */
+	_Atomic uint32_t hint;  /* where the next search begins */
+} pools[GT_POOL_MAX];
 
 static uint64_t align_up(uint64_t value)
 {
@@ -63,13 +70,71 @@ static int make_fd(void)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * Back the pool's chunks up to count with memory, so that no later write to them can fail: that
+ * would be a SIGBUS for the program. 0 or -errno.
+ */
+static int populate(enum gt_pool pool, uint32_t count)
+{
+	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+	uint32_t ready = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
+	char *data = (char *)inj_arena + desc->data_offset;
+
+	count = GT_MIN(count, desc->count);
+	if (count <= ready)
+		return 0;
+	if (madvise(data + (size_t)ready * desc->chunk_bytes,
+		    (size_t)(count - ready) * desc->chunk_bytes, MADV_POPULATE_WRITE) < 0)
+		return -errno;
+	atomic_store_explicit(&pools[pool].ready, count, memory_order_relaxed);
+	return 0;
+}
+
+int inj_arena_attach(void)
+{
+	return populate(GT_POOL_CUPTI, CUPTI_CHUNKS_FIRST);
+}
+
+bool inj_arena_grow(enum gt_pool pool)
+{
+	uint32_t step = (uint32_t)(GROW_BYTES / inj_arena->pool[pool].chunk_bytes);
+	uint32_t ready = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
+
+	return ready < inj_arena->pool[pool].count && !populate(pool, ready + step);
+}
+
+/* Map it, with its first event chunks ready. An old kernel can only back a file as a whole. */
+static int map_arena(const struct gt_arena_hdr *hdr, int fd)
+{
+	const struct gt_pool_desc *event = &hdr->pool[GT_POOL_EVENT];
+	uint32_t first = GT_MIN(event->count, (uint32_t)EVENT_CHUNKS_FIRST);
+	void *map = mmap(NULL, hdr->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	if (!madvise(map, event->data_offset + (size_t)first * event->chunk_bytes,
+		     MADV_POPULATE_WRITE)) {
+		pools[GT_POOL_EVENT].ready = first;
+	} else if (errno == EINVAL && !fallocate(fd, 0, 0, (off_t)hdr->arena_bytes)) {
+		for (int i = 0; i < GT_POOL_MAX; i++)
+			pools[i].ready = hdr->pool[i].count;
+	} else {
+		int err = -errno;
+
+		munmap(map, hdr->arena_bytes);
+		return err;
+	}
+	memcpy(map, hdr, sizeof(*hdr));
+	inj_arena = map;
+	return 0;
+}
+
 int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
 {
 	struct gt_arena_hdr hdr = { .magic = GT_ARENA_MAGIC,
 				    .version = GT_WIRE_VERSION,
 				    .hdr_bytes = sizeof(hdr) };
 	struct rlimit limit;
-	void *map;
 	int fd, err;
 
 	/* Beyond this limit ftruncate() would not only fail but send SIGXFSZ, which kills. */
@@ -87,39 +152,22 @@ int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
 	if (fd < 0)
 		return fd;
 	if (ftruncate(fd, (off_t)hdr.arena_bytes) < 0 ||
-	    fallocate(fd, 0, 0, (off_t)hdr.pool[GT_POOL_CUPTI].data_offset) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		goto fail;
-	map = mmap(NULL, hdr.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		goto fail;
-	memcpy(map, &hdr, sizeof(hdr));
-	inj_arena = map;
-	*ret_fd = fd;
-	return 0;
-fail:
-	err = -errno;
-	close(fd);
+		err = -errno;
+	else
+		err = map_arena(&hdr, fd);
+	if (err)
+		close(fd);
+	else
+		*ret_fd = fd;
 	return err;
-}
-
-int inj_arena_populate(void)
-{
-	const struct gt_pool_desc *pool = &inj_arena->pool[GT_POOL_CUPTI];
-	char *data = (char *)inj_arena + pool->data_offset;
-
-	if (!madvise(data, (size_t)pool->count * pool->chunk_bytes, MADV_POPULATE_WRITE))
-		return 0;
-	/* An older kernel: a memfd has no quota of its own, so a first write only fails with OOM.
-	 */
-	return errno == EINVAL ? 0 : -errno;
 }
 
 struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
 {
 	struct gt_chunk *table = pool_table(pool);
-	uint32_t count = inj_arena->pool[pool].count;
-	uint32_t start = atomic_load_explicit(&pool_hint[pool], memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
+	uint32_t start = atomic_load_explicit(&pools[pool].hint, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t pos = (start + i) % count;
@@ -135,7 +183,7 @@ struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
 			&chunk->seq,
 			atomic_fetch_add_explicit(&inj_arena->seq, 1, memory_order_relaxed),
 			memory_order_release);
-		atomic_store_explicit(&pool_hint[pool], pos + 1, memory_order_relaxed);
+		atomic_store_explicit(&pools[pool].hint, pos + 1, memory_order_relaxed);
 		return chunk;
 	}
 	return NULL;

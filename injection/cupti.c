@@ -194,28 +194,6 @@ void inj_cupti_probe_records(__typeof__(cuptiActivityGetNextRecord) *next_record
 	}
 }
 
-static void warn_of_hazards(void)
-{
-	static const struct {
-		uint32_t below; /* of cuptiGetVersion() */
-		uint32_t from;
-		const char *text;
-	} hazards[] = {
-		{ 130001, 130000,
-		  "CUPTI 13.0 can deadlock when a window closes and loses synchronisation records; "
-		  "CUDA 13.0 Update 1 corrects it" },
-		{ 130101, 0,
-		  "before CUDA 13.1 Update 1 CUPTI can give graph launches wrong correlation ids "
-		  "from the second window on" },
-	};
-
-	if (inj_config.schedule.repeat == 1)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(hazards); i++)
-		if (inj_cupti.version >= hazards[i].from && inj_cupti.version < hazards[i].below)
-			inj_log(GT_LOG_DEBUG, "%s", hazards[i].text);
-}
-
 bool inj_cupti_load(void)
 {
 	struct mapped mapped = { .tool = "" };
@@ -241,7 +219,6 @@ bool inj_cupti_load(void)
 			inj_cupti.version);
 		return false;
 	}
-	warn_of_hazards();
 	return true;
 }
 

@@ -60,16 +60,22 @@ int inj_activity_on(void);
 void inj_activity_off(void);
 
 /*
- * Have CUPTI make its device buffers together with the first context, instead of in the middle of
- * the program. Before any context exists.
+ * Before any context exists. prearm: have CUPTI make its device buffers together with the first
+ * context, instead of in the middle of the program.
  */
-void inj_activity_prearm(void);
+void inj_activity_attach(bool prearm);
+
+/* Leave nothing on, for the program's own profiler. After inj_activity_off(). */
+void inj_activity_yield(void);
 
 /* Take what is complete; forced: also what is not. Counts CUPTI's losses. */
 void inj_activity_flush(bool forced);
 
 /* A buffer was asked for: the GPU has something to do. */
 bool inj_activity_seen(void);
+
+/* Buffers that came back with records, since the start. */
+uint32_t inj_activity_buffers(void);
 
 /* ---- launches.c: CUDA calls through callbacks ---- */
 
@@ -82,5 +88,8 @@ void inj_launches_init(void);
  */
 int inj_launches_on(void);
 void inj_launches_off(void);
+
+/* Was a graph launched? */
+bool inj_launches_graph_seen(void);
 
 #endif

@@ -132,14 +132,25 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 	return chunk;
 }
 
-uint64_t inj_events_total(void)
+static uint64_t sum_threads(size_t offset)
 {
 	uint32_t high = atomic_load_explicit(&threads_high, memory_order_relaxed);
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < high; i++)
-		sum += atomic_load_explicit(&threads[i].count, memory_order_relaxed);
+		sum += atomic_load_explicit((_Atomic uint64_t *)((char *)&threads[i] + offset),
+					    memory_order_relaxed);
 	return sum;
+}
+
+uint64_t inj_events_total(void)
+{
+	return sum_threads(offsetof(struct inj_thread, count));
+}
+
+uint64_t inj_launches_total(void)
+{
+	return sum_threads(offsetof(struct inj_thread, launches));
 }
 
 uint64_t inj_now_ns(void)

@@ -29,8 +29,9 @@ struct inj_thread {
 	uint32_t busy;     /* in between: what a signal handler adds is dropped */
 	uint32_t tid;
 	uint32_t dropped;
-	_Atomic uint32_t used;  /* this slot has an owner */
-	_Atomic uint64_t count; /* events written; stored by the owner only */
+	_Atomic uint32_t used;     /* this slot has an owner */
+	_Atomic uint64_t count;    /* events written; stored by the owner only */
+	_Atomic uint64_t launches; /* of them, those that a GPU record is to follow; likewise */
 	struct inj_open_call open;
 };
 
@@ -47,8 +48,9 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes);
 /* KEEP: no room is left for the recording; it ends here. */
 void inj_recording_full(void);
 
-/* Events of all threads since the start. */
+/* Of all threads since the start. */
 uint64_t inj_events_total(void);
+uint64_t inj_launches_total(void);
 
 int inj_events_init(void); /* 0 or -errno: no thread key is left */
 

@@ -22,6 +22,7 @@ static const CUpti_CallbackDomain domains[] = { CUPTI_CB_DOMAIN_DRIVER_API,
 						CUPTI_CB_DOMAIN_RUNTIME_API };
 
 static CUpti_SubscriberHandle subscriber;
+static _Atomic bool graph_seen;
 
 /* ---- the callback ---- */
 
@@ -71,8 +72,10 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	open->flags = 0;
 	if (call->class.sizes && inj_call_is_empty(call->class.sizes, data->functionParams))
 		open->flags = GT_CALL_EMPTY;
-	if (call->class.klass == GT_CALL_GRAPH)
+	if (call->class.klass == GT_CALL_GRAPH) {
 		open->stream = stream_of(data, call);
+		atomic_store_explicit(&graph_seen, true, memory_order_relaxed);
+	}
 	open->step = inj_step_now();
 	open->start_ns = inj_clock_ns(CLOCK_REALTIME);
 }
@@ -115,6 +118,11 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	ev->flags = open->flags | (result ? GT_CALL_FAILED : 0);
 	ev->stream = open->stream;
 	inj_event_end(self);
+	if (call->class.klass <= GT_CALL_SET && !ev->flags)
+		atomic_store_explicit(&self->launches,
+				      atomic_load_explicit(&self->launches, memory_order_relaxed) +
+					      1,
+				      memory_order_relaxed);
 }
 
 static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
@@ -308,4 +316,9 @@ void inj_launches_off(void)
 	else if (how == BY_RECORDS)
 		records_off();
 	how = BY_NOTHING;
+}
+
+bool inj_launches_graph_seen(void)
+{
+	return atomic_load_explicit(&graph_seen, memory_order_relaxed);
 }

@@ -54,14 +54,14 @@ extern struct inj_config inj_config;
 /* The arena as the collector sees it; set before inj_live.alive, never changed. */
 extern struct gt_arena_hdr *inj_arena;
 
-/* Make the arena; the pages of its GPU buffers come with inj_arena_populate(). 0 or -errno. */
+/* Make the arena and *ret_fd for it, the caller's. 0 or -errno. */
 int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd);
 
-/*
- * Back the GPU buffers with memory now, so that no later write can fail. 0, or -errno and nothing
- * may be written there.
- */
-int inj_arena_populate(void);
+/* The first buffers for GPU work. 0 or -errno, and there are none. */
+int inj_arena_attach(void);
+
+/* Make some more of this pool's chunks ready. false when there are none left, or no memory. */
+bool inj_arena_grow(enum gt_pool pool);
 
 /* Take a free chunk of this pool, BUSY and in order; NULL when there is none. */
 struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid);
@@ -97,15 +97,22 @@ int inj_transport_recv(uint64_t *cycle);
 
 void inj_transport_forget(void); /* fork child: drop the descriptor without a word */
 
-/* ---- control.c ---- */
-
-int inj_control_start(void); /* 0 or -errno */
+/* ---- wake.c ---- */
 
 /* Something changed: wake the control thread. The ticket is for inj_control_wait(). */
 uint32_t inj_control_post(void);
 
 /* Wait until the control thread has dealt with what was posted, timeout_ms at most. */
-bool inj_control_wait(uint32_t ticket, unsigned timeout_ms);
+bool inj_control_wait(uint32_t ticket, uint32_t timeout_ms);
+
+/* The control thread: what was posted up to here is dealt with; wait for more. */
+void inj_control_next(uint32_t handled, uint32_t timeout_ms);
+
+uint64_t inj_now_ms(void); /* CLOCK_MONOTONIC */
+
+/* ---- control.c ---- */
+
+int inj_control_start(void); /* 0 or -errno */
 
 /* The first cuInit() is running on this thread: find CUPTI, switch on what is wanted by now. */
 void inj_control_attach(void);

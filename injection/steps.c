@@ -7,7 +7,7 @@
 #include <regex.h>
 
 /* How long a program may wait before its first active step for what is to be switched on. */
-#define ARM_WAIT_MS 20
+#define ARM_WAIT_MS 50
 
 static _Atomic uint32_t counts[GT_STEP_SOURCE_MAX];
 
@@ -79,8 +79,9 @@ static void enter_step(uint32_t step, enum gt_step_source source)
 {
 	struct gt_ev_step *ev;
 
-	atomic_store_explicit(&inj_arena->step, step, memory_order_relaxed);
 	atomic_store_explicit(&inj_arena->step_source, source, memory_order_relaxed);
+	/* Who sees it sees all events of this thread before it. */
+	atomic_store_explicit(&inj_arena->step, step, memory_order_release);
 	ev = inj_reserve(GT_EV_STEP, sizeof(*ev));
 	if (!ev)
 		return;

@@ -1,0 +1,53 @@
+/*
+ * control.h - what the control thread knows, and its parts: control.c is the thread and its talk
+ * with the collector, window.c follows the program's steps and switches CUPTI.
+ */
+#ifndef INJ_CONTROL_H
+#define INJ_CONTROL_H
+
+#include "session.h"
+
+/* The control thread's own; no other thread reads it. */
+struct inj_control {
+	bool attached; /* CUPTI can be used */
+	bool on;       /* its kinds and callbacks are on */
+	bool wanted;   /* the program's threads are to record */
+	bool opened;   /* the window of this cycle is open */
+	bool closed;   /* it was closed, and that CUPTI is off since has not been told */
+	bool draining; /* it was closed, but not all of its launches have their records */
+	bool yielded;  /* to the program's own profiler */
+	bool stopped;  /* for good: the collector said so or is gone */
+	bool mute;     /* the program closed the socket: nobody to talk to */
+	uint64_t cycle;
+	uint64_t drain_end_ms;
+	uint64_t launches_at_on; /* of the whole process, as CUPTI was switched on */
+	uint32_t buffers_at_on;
+};
+extern struct inj_control inj_control;
+
+/* ---- control.c ---- */
+
+/* Send GT_MSG_PHASE; only the control thread may. */
+void inj_tell(enum gt_phase_what what, uint64_t cycle, uint64_t value);
+
+/* Record no more, for good. */
+void inj_control_stop(void);
+
+/* Send the GPUs' properties if they can be had by now. */
+void inj_tell_devices(void);
+
+/* ---- window.c ---- */
+
+/* 0; -EBUSY with the API kinds instead of callbacks; -EIO and nothing is on (said). */
+int inj_cupti_on(void);
+
+/* Is CUPTI to be on at this moment, for the schedule? From any thread. */
+bool inj_cupti_wanted(void);
+
+/* Catch up with the program's marks and profilers; switch on and off. */
+void inj_window_follow(uint32_t yields);
+
+/* The program ends: take what its last calls set going, until end_ms at most. */
+void inj_window_finish(uint64_t end_ms, void (*read_messages)(void));
+
+#endif

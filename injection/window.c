@@ -1,0 +1,260 @@
+/*
+ * window.c - from the program's steps to windows: when CUPTI is switched on and off, and what the
+ * collector is told. All of it on the control thread.
+ */
+#include "control.h"
+#include "cupti_api.h"
+#include "events.h"
+
+#define LINGER_MS     2000  /* for the records of a window's last launches, at most */
+#define DRAIN_TICK_MS 5     /* between two looks at the end of the program */
+#define KEEP_MAX_MS   30000 /* of GPU work, without a step */
+
+/* cuptiGetVersion() of CUDA 13.1 Update 1 */
+#define CUPTI_GRAPHS_MEND 130101
+
+struct inj_control inj_control;
+
+static struct inj_control *const ctl = &inj_control;
+
+/* ---- CUPTI ---- */
+
+int inj_cupti_on(void)
+{
+	int err;
+
+	if (inj_activity_on() < 0)
+		return -EIO;
+	atomic_store_explicit(&inj_live.on, 1, memory_order_relaxed);
+	err = inj_launches_on();
+	return err == -EBUSY ? err : 0;
+}
+
+static void cupti_off(void)
+{
+	inj_activity_flush(false);
+	inj_activity_off();
+	inj_launches_off();
+	atomic_store_explicit(&inj_live.on, 0, memory_order_relaxed);
+}
+
+static void switch_on(void)
+{
+	int err = inj_cupti_on();
+
+	if (err == -EIO) {
+		ctl->attached = false;
+		inj_tell(GT_WHAT_NO_CUPTI, ctl->cycle, 0);
+		return;
+	}
+	ctl->on = true;
+	ctl->launches_at_on = inj_launches_total();
+	ctl->buffers_at_on = inj_activity_buffers();
+	if (err)
+		inj_tell(GT_WHAT_FALLBACK, ctl->cycle, 0);
+}
+
+/* Launches since CUPTI was switched on. With none of their records, it is not ours any more. */
+static uint64_t count_launches(void)
+{
+	uint64_t launches = inj_launches_total() - ctl->launches_at_on;
+
+	if (launches && inj_activity_buffers() == ctl->buffers_at_on)
+		inj_log(GT_LOG_WARN,
+			"CUPTI gave no record for %llu launches: another profiler has taken it "
+			"over",
+			(unsigned long long)launches);
+	return launches;
+}
+
+static void switch_off(void)
+{
+	uint64_t launches;
+
+	cupti_off();
+	launches = count_launches();
+	ctl->on = false;
+	ctl->draining = false;
+	if (ctl->closed)
+		inj_tell(GT_WHAT_OFF, ctl->cycle, launches);
+	ctl->closed = false;
+}
+
+/* Have the program's threads record, or not. */
+static void set_wanted(bool wanted)
+{
+	ctl->wanted = wanted;
+	atomic_store_explicit(&inj_live.taking, wanted, memory_order_relaxed);
+	atomic_store_explicit(&inj_live.recording, wanted, memory_order_relaxed);
+	atomic_store_explicit(&inj_live.armed, wanted, memory_order_relaxed);
+}
+
+/* ---- windows ---- */
+
+static uint32_t next_step;  /* the first one that has not been followed */
+static uint64_t skip_below; /* cycles that have had their turn, or lost it to a profiler */
+
+/* From the release notes of CUDA 13.1 Update 1. */
+static void warn_of_graphs(void)
+{
+	static bool warned;
+
+	if (warned || !ctl->cycle || inj_cupti.version >= CUPTI_GRAPHS_MEND ||
+	    !inj_launches_graph_seen())
+		return;
+	warned = true;
+	inj_log(GT_LOG_WARN,
+		"this CUPTI can link graph launches and their kernels wrongly from the "
+		"second window on; CUDA 13.1 Update 1 mends it");
+}
+
+static void open_window(uint64_t cycle, uint32_t step)
+{
+	if (cycle < skip_below)
+		return;
+	skip_below = cycle + 1;
+	ctl->cycle = cycle;
+	if (ctl->yielded) {
+		inj_tell(GT_WHAT_YIELD, cycle, step);
+		return;
+	}
+	ctl->opened = true;
+	ctl->draining = false;
+	inj_tell(GT_WHAT_OPEN, cycle, step);
+}
+
+static void close_window(uint32_t next)
+{
+	ctl->opened = false;
+	ctl->closed = true;
+	ctl->draining = ctl->on;
+	ctl->drain_end_ms = inj_now_ms() + LINGER_MS;
+	inj_tell_devices();
+	warn_of_graphs();
+	inj_tell(GT_WHAT_CLOSE, ctl->cycle, next);
+}
+
+static void follow_step(uint32_t step)
+{
+	struct gt_sched_pos pos;
+	bool active;
+
+	gt_schedule_at(&inj_config.schedule, step, &pos);
+	active = pos.phase == GT_PHASE_ACTIVE;
+	if (ctl->opened && (!active || pos.cycle != ctl->cycle))
+		close_window(step);
+	if (!ctl->opened && active)
+		open_window(pos.cycle, step);
+}
+
+static void follow_steps(void)
+{
+	static bool told_source;
+	uint32_t step = atomic_load_explicit(&inj_arena->step, memory_order_relaxed);
+
+	/* A source of more authority began to rule, and counts from its own first mark. */
+	if (next_step > step + 1)
+		next_step = step;
+	while (next_step <= step)
+		follow_step(next_step++);
+	if (!told_source && inj_steps_frozen()) {
+		told_source = true;
+		inj_tell(GT_WHAT_STEP_SOURCE, ctl->cycle, inj_steps_frozen());
+	}
+}
+
+/* The program's own torch.profiler comes or goes. */
+static void follow_yields(bool yielded)
+{
+	if (yielded == ctl->yielded)
+		return;
+	ctl->yielded = yielded;
+	if (!yielded) {
+		inj_tell(GT_WHAT_RESUME, ctl->cycle, 0);
+		return;
+	}
+	if (ctl->opened || ctl->draining)
+		inj_tell(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
+	ctl->opened = false;
+	ctl->draining = false;
+	set_wanted(false);
+	if (ctl->on)
+		switch_off();
+	if (ctl->attached)
+		inj_activity_yield();
+}
+
+/* A recording without steps ends after some time with GPU work, or for want of room. */
+static void limit_recording(void)
+{
+	static uint64_t end_ms;
+	static bool told_full;
+	uint64_t now = inj_now_ms();
+
+	if (!end_ms && inj_activity_seen())
+		end_ms = now + KEEP_MAX_MS;
+	if (end_ms && now >= end_ms)
+		inj_recording_full();
+	if (!told_full && atomic_load_explicit(&inj_arena->keep_full, memory_order_relaxed)) {
+		told_full = true;
+		inj_tell(GT_WHAT_RECORDING_FULL, 0, 0);
+	}
+}
+
+bool inj_cupti_wanted(void)
+{
+	struct gt_sched_pos pos;
+
+	switch (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed)) {
+	case GT_MODE_KEEP:
+		return !atomic_load_explicit(&inj_arena->keep_full, memory_order_relaxed);
+	case GT_MODE_WHOLE:
+		return true;
+	default:
+		return inj_steps_wanted(inj_step_now(), &pos);
+	}
+}
+
+void inj_window_follow(uint32_t yields)
+{
+	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
+	bool wanted;
+
+	follow_yields(yields);
+	if (mode == GT_MODE_KEEP)
+		limit_recording();
+	else if (mode == GT_MODE_STEPS)
+		follow_steps();
+	else if (!ctl->opened)
+		open_window(0, 0);
+
+	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped;
+	if (!wanted)
+		set_wanted(false);
+	if (wanted && ctl->attached && !ctl->on)
+		switch_on();
+	if (wanted && !ctl->stopped)
+		set_wanted(true);
+	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
+		ctl->draining = false;
+	if (ctl->on && !ctl->wanted && !ctl->draining)
+		switch_off();
+}
+
+void inj_window_finish(uint64_t end_ms, void (*read_messages)(void))
+{
+	const struct timespec pause = { .tv_nsec = DRAIN_TICK_MS * GT_NSEC_PER_MSEC };
+
+	set_wanted(false);
+	if (ctl->opened)
+		close_window(inj_step_now() + 1);
+	if (!ctl->on)
+		return;
+	do {
+		inj_activity_flush(false);
+		read_messages();
+	} while (ctl->draining && !ctl->mute && !ctl->stopped && inj_now_ms() < end_ms &&
+		 !nanosleep(&pause, NULL));
+	inj_activity_flush(true);
+	count_launches();
+}
