@@ -67,7 +67,7 @@ print(json.dumps({
 
 def main():
     build = sys.argv[1]
-    trace = f'{build}/demo/train-rank0.trace.json.gz'
+    trace = f'{os.path.abspath(build)}/demo/train-rank0.trace.json.gz'
     python, why = install()
     if not python:
         print(f'ok - HTA counts the same kernels # SKIP {why}')

@@ -91,7 +91,7 @@ void inj_commit(void)
 		event->range_id = end->range_id;
 		event->domain_id = end->domain_id;
 	} else if (ev->type == GT_EV_THREAD_NAME) {
-		assert_int_equal(name->reserved, 0);
+		assert_int_equal(name->klass, 0);
 		event->range_id = name->ref;
 		event->name_id = name->name_id;
 	} else {
