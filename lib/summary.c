@@ -25,29 +25,35 @@ uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat)
 	return stat->calls ? (stat->total_ns + stat->calls / 2) / stat->calls : 0;
 }
 
-static int add_call(struct gt_summary_table *table, struct gt_str name, uint64_t dur_ns)
+/* The row of a name; *ret_new when this is its first call. NULL: out of memory. */
+static struct gt_summary_stat *find_row(struct gt_summary_table *table, struct gt_str name,
+					bool *ret_new)
 {
 	uint32_t number = gt_intern(&table->names, name);
-	struct gt_summary_stat *stat;
+	struct gt_summary_stat *stats;
 
 	if (number == GT_INTERN_FAILED)
-		return -ENOMEM;
+		return NULL;
 	if (number >= table->cap) {
 		uint32_t cap = table->cap ? table->cap * 2 : 64;
 
-		stat = realloc(table->stats, cap * sizeof(*stat));
-		if (!stat)
-			return -ENOMEM;
-		memset(stat + table->cap, 0, (cap - table->cap) * sizeof(*stat));
-		table->stats = stat;
+		stats = realloc(table->stats, cap * sizeof(*stats));
+		if (!stats)
+			return NULL;
+		memset(stats + table->cap, 0, (cap - table->cap) * sizeof(*stats));
+		table->stats = stats;
 		table->cap = cap;
 	}
-	stat = &table->stats[number];
-	stat->min_ns = stat->calls ? GT_MIN(stat->min_ns, dur_ns) : dur_ns;
-	stat->max_ns = GT_MAX(stat->max_ns, dur_ns);
-	stat->total_ns = add_sat(stat->total_ns, dur_ns);
-	stat->calls++;
-	return 0;
+	*ret_new = !table->stats[number].calls;
+	return &table->stats[number];
+}
+
+static void add_call(struct gt_summary_stat *row, uint64_t dur_ns)
+{
+	row->min_ns = row->calls ? GT_MIN(row->min_ns, dur_ns) : dur_ns;
+	row->max_ns = GT_MAX(row->max_ns, dur_ns);
+	row->total_ns = add_sat(row->total_ns, dur_ns);
+	row->calls++;
 }
 
 static void release_table(struct gt_summary_table *table)
@@ -111,19 +117,24 @@ static int64_t device_of(const struct gt_trace_event *event)
 	return device < 0 || device > MAX_DEVICES ? MAX_DEVICES : device;
 }
 
-static int add_gpu_work(struct gt_summary *summary, const struct gt_trace_event *event,
-			uint64_t dur_ns)
+static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *table,
+			const struct gt_trace_event *event, uint64_t dur_ns)
 {
-	struct gt_summary_gpu *gpu = find_gpu(summary, device_of(event));
+	bool is_new;
+	struct gt_summary_stat *row = find_row(table, event->name, &is_new);
+	struct gt_summary_gpu *gpu = row ? find_gpu(summary, device_of(event)) : NULL;
 	int64_t end_ns = event->ts_ns + (int64_t)dur_ns;
 	struct gt_intervals *set;
 
 	if (!gpu)
 		return -ENOMEM;
+	if (is_new)
+		row->marked = is_communication(event->name);
+	add_call(row, dur_ns);
 	if (event->cat == GT_CAT_MEMCPY)
 		set = &gpu->memcpy;
 	else
-		set = is_communication(event->name) ? &gpu->comm : &gpu->compute;
+		set = row->marked ? &gpu->comm : &gpu->compute;
 	gpu->ops++;
 	gpu->first_ns = GT_MIN(gpu->first_ns, event->ts_ns);
 	gpu->last_ns = GT_MAX(gpu->last_ns, end_ns);
@@ -172,6 +183,32 @@ static bool blocks_host(struct gt_str name)
 	       has(name, GT_STR("HostUnregister"));
 }
 
+static int add_host_call(struct gt_summary *summary, const struct gt_trace_event *event,
+			 uint64_t dur_ns)
+{
+	bool is_new;
+	struct gt_summary_stat *row = find_row(&summary->calls, event->name, &is_new);
+
+	if (!row)
+		return -ENOMEM;
+	if (is_new)
+		row->marked = blocks_host(event->name);
+	add_call(row, dur_ns);
+	return 0;
+}
+
+static int add_range(struct gt_summary *summary, const struct gt_trace_event *event,
+		     uint64_t dur_ns)
+{
+	bool is_new;
+	struct gt_summary_stat *row = find_row(&summary->ranges, event->name, &is_new);
+
+	if (!row)
+		return -ENOMEM;
+	add_call(row, dur_ns);
+	return 0;
+}
+
 static int add_step(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
 {
 	uint32_t name = gt_intern(&summary->step_names, event->name);
@@ -203,27 +240,20 @@ static int by_start(const void *a, const void *b)
 
 static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
 {
-	int rc;
-
 	switch (event->cat) {
 	case GT_CAT_KERNEL:
-		rc = add_call(&summary->kernels, event->name, dur_ns);
-		return rc ? rc : add_gpu_work(summary, event, dur_ns);
+		return add_gpu_work(summary, &summary->kernels, event, dur_ns);
 	case GT_CAT_MEMCPY:
 	case GT_CAT_MEMSET:
-		rc = add_call(&summary->copies, event->name, dur_ns);
-		return rc ? rc : add_gpu_work(summary, event, dur_ns);
+		return add_gpu_work(summary, &summary->copies, event, dur_ns);
 	case GT_CAT_RUNTIME:
 	case GT_CAT_DRIVER:
-		return blocks_host(event->name) ? add_call(&summary->blocking, event->name, dur_ns)
-						: 0;
+		return add_host_call(summary, event, dur_ns);
 	case GT_CAT_CPU_OP: /* steps of 2020 and 2021 */
 	case GT_CAT_ANNOTATION:
 		if (gt_str_starts(event->name, STEP_PREFIX))
 			return add_step(summary, event, dur_ns);
-		if (event->cat == GT_CAT_ANNOTATION)
-			return add_call(&summary->ranges, event->name, dur_ns);
-		return 0;
+		return event->cat == GT_CAT_ANNOTATION ? add_range(summary, event, dur_ns) : 0;
 	default:
 		return 0;
 	}
@@ -317,7 +347,7 @@ void gt_summary_free(struct gt_summary *summary)
 	free(summary->path);
 	release_table(&summary->kernels);
 	release_table(&summary->copies);
-	release_table(&summary->blocking);
+	release_table(&summary->calls);
 	release_table(&summary->ranges);
 	gt_interner_release(&summary->step_names);
 	gt_buf_release(&summary->producer);

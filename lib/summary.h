@@ -19,6 +19,7 @@ struct gt_summary_stat {
 	uint64_t total_ns;
 	uint64_t min_ns; /* 0 without calls */
 	uint64_t max_ns;
+	bool marked; /* by its name: communication (a kernel), blocks the host (a call) */
 };
 
 /* Rows by name: stats[i] belongs to name i. */
@@ -84,8 +85,8 @@ struct gt_summary {
 	bool has_base;          /* times are relative to base_ns */
 	int64_t base_ns;
 	struct gt_summary_table kernels;
-	struct gt_summary_table copies;   /* copies and sets of GPU memory */
-	struct gt_summary_table blocking; /* calls that block the host */
+	struct gt_summary_table copies; /* copies and sets of GPU memory */
+	struct gt_summary_table calls;  /* into CUDA or HIP; marked: they block the host */
 	struct gt_summary_table ranges;
 	struct gt_summary_gpu *gpus; /* by device */
 	size_t gpu_count;
@@ -149,8 +150,12 @@ struct gt_summary_style {
 int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_style *style,
 		     struct gt_buf *out);
 
-/* The numbers of the rows in order, count = names.count; malloc'd, NULL: out of memory or empty. */
-uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort);
+/*
+ * The numbers of the rows, or of the marked ones alone, in order; malloc'd, with their count in
+ * *ret_count. NULL: out of memory.
+ */
+uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort,
+			   bool marked, size_t *ret_count);
 
 uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat);
 

@@ -62,8 +62,10 @@ void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out)
 	const struct gt_gz_status *gz = &summary->gz;
 
 	put_if(out, gz->cut, "the compressed file is cut: what it lost is missing here\n");
-	put_count(out, gz->damages, "place in the compressed data is damaged",
-		  "places in the compressed data are damaged");
+	put_count(
+		out, gz->damages,
+		"place in the compressed data is damaged; what stands just before may be wrong",
+		"places in the compressed data are damaged; what stands just before may be wrong");
 	put_if(out, gz->bad_checksum,
 	       "the checksum of the compressed data is wrong: names and times may be, too\n");
 	put_if(out, gz->trailing_junk, "bytes after the end of the compressed data were ignored\n");
@@ -72,6 +74,7 @@ void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out)
 		  "damaged events could not be read");
 	put_count(out, read->repaired, "event was not JSON and was repaired",
 		  "events were not JSON and were repaired");
+	put_if(out, read->repeated, "traceEvents is there more than once; all were used\n");
 	put_if(out, read->second_document,
 	       "a second JSON document follows the trace; it was ignored\n");
 	put_if(out, read->trailing && !read->second_document,

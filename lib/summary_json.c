@@ -95,17 +95,18 @@ static void put_gpus(const struct gt_summary *summary, struct gt_buf *out)
 	gt_buf_byte(out, ']');
 }
 
-static void put_stats(const struct gt_summary_table *stats, const char *key,
+static void put_stats(const struct gt_summary_table *stats, bool marked, const char *key,
 		      const struct gt_summary_style *style, struct gt_buf *out)
 {
-	size_t count = stats->names.count;
-	size_t shown = style->limit ? GT_MIN(style->limit, count) : count;
-	uint32_t *rows = gt_summary_order(stats, style->sort);
+	size_t shown;
+	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &shown);
 
 	if (!rows) {
 		out->failed = true;
 		return;
 	}
+	if (style->limit)
+		shown = GT_MIN(shown, style->limit);
 	gt_buf_printf(out, ",\"%s\":[", key);
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
@@ -186,10 +187,10 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	put_text(out, "devices", gt_buf_str(&summary->devices));
 	put_steps(summary, out);
 	put_gpus(summary, out);
-	put_stats(&summary->kernels, "kernels", style, out);
-	put_stats(&summary->copies, "copies", style, out);
-	put_stats(&summary->blocking, "blocking", style, out);
-	put_stats(&summary->ranges, "ranges", style, out);
+	put_stats(&summary->kernels, false, "kernels", style, out);
+	put_stats(&summary->copies, false, "copies", style, out);
+	put_stats(&summary->calls, true, "blocking", style, out);
+	put_stats(&summary->ranges, false, "ranges", style, out);
 	put_health(summary, out);
 	gt_buf_text(out, "}]}\n");
 }

@@ -33,15 +33,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static uint64_t total_of(const struct gt_summary_table *table)
-{
-	uint64_t total = 0;
-
-	for (uint32_t i = 0; i < table->names.count; i++)
-		total += table->stats[i].total_ns;
-	return total;
-}
-
 /* ---- order ----------------------------------------------------------------------------------- */
 
 struct order {
@@ -88,16 +79,21 @@ static int compare_rows(const void *a, const void *b, void *context)
 	}
 }
 
-uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort)
+uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort,
+			   bool marked, size_t *ret_count)
 {
 	struct order order = { table, sort };
 	uint32_t *rows = malloc((table->names.count + (size_t)1) * sizeof(*rows));
+	size_t count = 0;
 
 	if (!rows)
 		return NULL;
-	for (uint32_t i = 0; i < table->names.count; i++)
-		rows[i] = i;
-	qsort_r(rows, table->names.count, sizeof(*rows), compare_rows, &order);
+	for (uint32_t i = 0; i < table->names.count; i++) {
+		if (!marked || table->stats[i].marked)
+			rows[count++] = i;
+	}
+	qsort_r(rows, count, sizeof(*rows), compare_rows, &order);
+	*ret_count = count;
 	return rows;
 }
 
@@ -126,23 +122,24 @@ static size_t rows_shown(const struct gt_summary_style *style, size_t count)
 	return style->limit ? GT_MIN(style->limit, count) : count;
 }
 
-static void put_stats(const struct gt_summary_table *stats, const char *title, const char *what,
-		      const struct gt_summary_style *style, struct gt_buf *out)
+static void put_stats(const struct gt_summary_table *stats, bool marked, const char *title,
+		      const char *what, const struct gt_summary_style *style, struct gt_buf *out)
 {
 	const char *titles[] = { "calls", "total", "mean", "min", "max", "share", what };
 	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
-	size_t shown = rows_shown(style, stats->names.count);
-	uint64_t total = total_of(stats);
-	uint32_t *rows;
+	size_t shown, count;
+	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
+	uint64_t total = 0;
 
-	if (!stats->names.count)
-		return;
-	rows = gt_summary_order(stats, style->sort);
-	if (!rows) {
-		out->failed = true;
+	if (!rows || !count) {
+		out->failed |= !rows;
+		free(rows);
 		return;
 	}
-	put_title(out, style, title, shown, stats->names.count);
+	for (size_t i = 0; i < count; i++)
+		total += stats->stats[rows[i]].total_ns;
+	shown = rows_shown(style, count);
+	put_title(out, style, title, shown, count);
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
 
@@ -266,6 +263,8 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 		gt_buf_text(out, line);
 		put_step_line(summary, out);
 	}
+	if (!summary->gpu_count)
+		gt_buf_printf(out, "%sno GPU work\n", line);
 	gt_summary_losses(summary, &losses);
 	out->failed |= losses.failed;
 	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
@@ -282,12 +281,12 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
 	}
-	put_stats(&summary->kernels, "Kernels", "kernel", style, out);
+	put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
 	if (style->brief)
 		return;
-	put_stats(&summary->copies, "Copies and sets", "operation", style, out);
-	put_stats(&summary->blocking, "Calls that block the host", "call", style, out);
-	put_stats(&summary->ranges, "Ranges", "range", style, out);
+	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
+	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
+	put_stats(&summary->ranges, false, "Ranges", "range", style, out);
 	put_steps(summary, style, out);
 }
 
@@ -326,17 +325,17 @@ static void put_csv_row(const char *kind, const struct gt_summary_stat *stat, st
 	put_csv_name(name, out);
 }
 
-static void put_csv_stats(const struct gt_summary_table *stats, const char *kind,
+static void put_csv_stats(const struct gt_summary_table *stats, bool marked, const char *kind,
 			  const struct gt_summary_style *style, struct gt_buf *out)
 {
-	size_t shown = rows_shown(style, stats->names.count);
-	uint32_t *rows = gt_summary_order(stats, style->sort);
+	size_t count;
+	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
 
 	if (!rows) {
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < shown; i++)
+	for (size_t i = 0; i < rows_shown(style, count); i++)
 		put_csv_row(kind, &stats->stats[rows[i]], gt_interned(&stats->names, rows[i]), out);
 	free(rows);
 }
@@ -345,15 +344,15 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 		    struct gt_buf *out)
 {
 	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
-	put_csv_stats(&summary->kernels, "kernel", style, out);
+	put_csv_stats(&summary->kernels, false, "kernel", style, out);
 	if (style->brief)
 		return;
-	put_csv_stats(&summary->copies, "copy", style, out);
-	put_csv_stats(&summary->blocking, "blocking", style, out);
-	put_csv_stats(&summary->ranges, "range", style, out);
+	put_csv_stats(&summary->copies, false, "copy", style, out);
+	put_csv_stats(&summary->calls, true, "blocking", style, out);
+	put_csv_stats(&summary->ranges, false, "range", style, out);
 	for (size_t i = 0; i < rows_shown(style, summary->step_count); i++) {
 		uint64_t dur_ns = summary->steps[i].dur_ns;
-		struct gt_summary_stat stat = { 1, dur_ns, dur_ns, dur_ns };
+		struct gt_summary_stat stat = { 1, dur_ns, dur_ns, dur_ns, false };
 
 		put_csv_row("step", &stat,
 			    gt_interned(&summary->step_names, summary->steps[i].name), out);

@@ -99,7 +99,7 @@ static int need(struct stream *s, size_t want)
 /* More for another try at what did not end: twice as much, so that tries stay linear in all. */
 static int need_more(struct stream *s)
 {
-	return need(s, left(s) * 2 + 1);
+	return need(s, GT_MIN(left(s) * 2 + 1, GT_TRACE_EVENT_MAX));
 }
 
 /* Move s->at to the next byte that is not white space; *ret is '\0' at the end of the input. */
@@ -417,6 +417,7 @@ static int read_member(struct stream *s)
 		if (!value)
 			return s->input_ended && ended_early(s) ? end_cut(s) : skip_damage(s);
 		if (gt_str_equal(key, GT_STR("traceEvents"))) {
+			s->stats->repeated |= s->saw_events;
 			s->saw_events = true;
 			if (*value == '[') {
 				s->at = value + 1;

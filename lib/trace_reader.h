@@ -31,6 +31,7 @@ struct gt_trace_stats {
 	uint64_t repaired;    /* of these: from text that was not JSON, such as unescaped quotes */
 	uint64_t skipped;     /* events, or what stands in their place, that could not be read */
 	bool is_array;        /* without a top-level object */
+	bool repeated;        /* traceEvents is there twice; both were read */
 	bool unclosed;        /* an array without ']' at the end, which the format allows */
 	bool cut;             /* the text ends too early */
 	bool trailing;        /* text after the end, ignored */

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""`gtrace summary` of files that are odd, cut, damaged or no traces: the exit status and the words
+that each deserves, within seconds and a bounded memory, whatever the file holds.
+
+Usage: tests/clients/hostile.py BUILD. Generates its inputs; those of $GTRACE_CORPUS/data/hostile
+(../shared) are tried as well where they are. Prints TAP.
+"""
+
+import glob
+import gzip
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+TIMEOUT_S = 20  # a hang; the time is judged by the CPU used
+CPU_S = 2
+MEMORY_BYTES = 256 << 20
+
+OK, REFUSED, LOSSY = 0, 1, 3
+
+CUT = 'is cut'
+# What the corpus holds: name, exit status, words.
+CORPUS = {
+    'array_unterminated.json': (OK, ''),
+    'array_unterminated_comma.json': (OK, ''),
+    'bad_isize.json.gz': (LOSSY, 'checksum'),
+    'bad_utf8.json': (OK, ''),
+    'be_deep_3000.json': (OK, ''),
+    'be_unbalanced.json': (OK, ''),
+    'bgzf_like_empty_tail.json.gz': (OK, ''),
+    'bitflip_mid.json.gz': (LOSSY, 'compressed data is damaged'),
+    'bluepill_437_nan_counter.json': (OK, ''),
+    'bom.json': (OK, ''),
+    'crlf.json': (OK, ''),
+    'cut_0.5.json': (LOSSY, CUT),
+    'cut_0.9.json': (LOSSY, CUT),
+    'cut_0.999.json': (LOSSY, CUT),
+    'deep_100k.json': (LOSSY, 'could not be read'),
+    'dup_keys.json': (OK, ''),
+    'dur_missing.json': (LOSSY, 'no time or duration'),
+    'dur_negative.json': (OK, 'negative duration'),
+    'empty.json.gz': (REFUSED, 'empty file'),
+    'escapes.json': (OK, ''),
+    'fullflush_no_trailer.json.gz': (LOSSY, CUT),
+    'gz_bomb.json.gz': (OK, ''),
+    'gz_named_json.json': (OK, ''),
+    'html.json': (REFUSED, 'HTML'),
+    'multimember_64.json.gz': (OK, ''),
+    'nul_hole.json': (LOSSY, 'could not be read'),
+    'pytorch_113001_unescaped_quotes_newline.json': (OK, 'repaired'),
+    'pytorch_136180_invalid_utf8_name.json': (OK, ''),
+    'random.bin': (REFUSED, 'binary data'),
+    'same_ts_nesting.json': (OK, ''),
+    'single.json.gz': (OK, ''),
+    'single_quotes.json': (REFUSED, 'Python'),
+    'traceEvents_first.json': (OK, ''),
+    'traceEvents_obj.json': (REFUSED, 'traceEvents is an object'),
+    'trailing_junk.json.gz': (OK, 'after the end'),
+    'trailing_newlines_junk.json': (OK, 'after the end'),
+    'trailing_zeros.json.gz': (OK, ''),
+    'trunc_half.json.gz': (LOSSY, CUT),
+    'trunc_header.json.gz': (REFUSED, 'cut'),
+    'ts_epoch_us.json': (OK, ''),
+    'ts_string.json': (OK, ''),
+    'two_docs.json': (LOSSY, 'second JSON document'),
+    'unpadded_ns.json': (OK, ''),
+    'utf16be.json': (REFUSED, 'UTF-16'),
+}
+
+KERNEL = '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":1.5,"args":{"device":0,"stream":7}}'
+
+
+def kernels(count, start=0):
+    return ','.join(KERNEL % (10 * i) for i in range(start, start + count))
+
+
+def trace(events, head='', tail=''):
+    return ('{"schemaVersion":1,%s"traceEvents":[%s]%s}' % (head, events, tail)).encode()
+
+
+def bomb():
+    """512 MiB of spaces in an otherwise sound trace."""
+    pack = zlib.compressobj(9, zlib.DEFLATED, 31)
+    out = [pack.compress(trace(kernels(3))[:-2])]
+    spaces = b' ' * (1 << 20)
+    out += [pack.compress(spaces) for _ in range(512)]
+    return b''.join(out) + pack.compress(b']}') + pack.flush()
+
+
+def deep(count):
+    return trace('{"ph":"X","name":"n","ts":1,"dur":1,"args":{"a":%s%s}},%s' % (
+        '[' * count, ']' * count, kernels(3)))
+
+
+def unclosed(count):
+    """Each event opens an object that never ends: no reader may look for its end each time."""
+    return b'{"traceEvents":[' + b'{"ph":"X","args":{"a":{"b":{' * count
+
+
+def broken_strings(count):
+    return trace(','.join('{"ph":"X","cat":"kernel","name":"a "b" \n c","ts":1,"dur":1}'
+                          for _ in range(count)))
+
+
+# Name: content, exit status, words, kernels counted (None: whatever).
+def generated():
+    good = trace(kernels(100))
+    packed = gzip.compress(good)
+    yield 'bomb', bomb(), OK, '', 3
+    yield 'long name', trace('{"ph":"X","cat":"kernel","name":"%s","ts":1,"dur":1},%s' % (
+        'n' * (16 << 20), kernels(3))), OK, '', 4
+    yield 'long string in args', trace('{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":{"s":"%s"}},%s' % (
+        's' * (16 << 20), kernels(3))), OK, '', 4
+    yield 'event beyond all bounds', trace('{"ph":"X","name":"n","args":{"s":"%s"}},%s' % (
+        's' * (100 << 20), kernels(3))), LOSSY, 'could not be read', 3
+    yield 'long member', trace(kernels(3), '"x":[%s],' % ','.join(['"abc"'] * (8 << 20))), OK, '', 3
+    yield 'deep args', deep(100000), OK, '', 3
+    yield 'deep member', trace(kernels(3), '"x":%s%s,' % ('{"a":' * 100000, '1' + '}' * 100000)), OK, '', 3
+    yield 'unclosed objects', unclosed(500000), LOSSY, CUT, None
+    yield 'broken strings', broken_strings(100000), OK, 'repaired', 100000
+    yield 'quotes alone', b'{"traceEvents":[' + b'"' * (8 << 20), LOSSY, CUT, None
+    yield 'backslashes', b'{"traceEvents":["' + b'\\' * (8 << 20), LOSSY, CUT, None
+    yield 'numbers', trace(','.join('{"ph":"X","cat":"kernel","name":"k","pid":0,"ts":%s,"dur":1}' % number
+                                    for number in ('1e400', '-1e400', '1e-400', '007', '1.5e3', '-0',
+                                                   '123456789012345678901234567890'))), OK, '', 7
+    yield 'numbers that are none', trace(','.join(
+        '{"ph":"X","cat":"kernel","name":"k","pid":0,"ts":1,"dur":%s}' % word
+        for word in ('NaN', 'Infinity', '-Infinity', 'inf', 'N/A', '"100a"', 'null', '[]', '{}')) +
+        ',' + kernels(2)), LOSSY, '9 events have no time', 2
+    yield 'negative time of old Kineto', trace(
+        '{"ph":"X","cat":"kernel","name":"k","pid":0,"ts":-1.-23,"dur":1}'), OK, '', 1
+    yield 'elements that are no events', trace('1,"a",null,[],[[{}]],{},true,' + kernels(3)), LOSSY, \
+        'could not be read', 3
+    yield 'missing quote before a key', trace(
+        '{"ph":"X","cat":"kernel",name":"k","pid":0,"ts":1,"dur":1},' + kernels(2)), OK, 'repaired', 3
+    yield 'bad escapes', trace(KERNEL.replace('"k"', r'"C:\User\x \u12 \ud800 k"') % 1), OK, '', 1
+    yield 'hole', good[:2000] + bytes(4096) + good[2050:], LOSSY, 'could not be read', None
+    yield 'traceEvents null', b'{"schemaVersion":1,"traceEvents":null}', REFUSED, 'traceEvents is no array', None
+    yield 'traceEvents twice', b'{"traceEvents":[%s],"traceEvents":[%s]}' % (
+        kernels(2).encode(), kernels(3).encode()), OK, 'more than once', 5
+    yield 'no events', b'{"traceEvents":[]}', OK, '', 0
+    yield 'JSON without events', b'{"nodes":[]}', REFUSED, 'without traceEvents', None
+    yield 'array of numbers', b'[1,2,3]', REFUSED, 'array without events', None
+    yield 'empty', b'', REFUSED, 'empty file', None
+    yield 'blanks', b' \r\n\t' * 1000, REFUSED, 'empty file', None
+    yield 'zip', b'PK\x03\x04' + bytes(100), REFUSED, 'zip archive', None
+    yield 'zlib stream', zlib.compress(good), REFUSED, 'zlib stream', None
+    yield 'gzip twice', gzip.compress(packed), REFUSED, 'gzip inside gzip', None
+    yield 'LFS pointer', b'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n', REFUSED, \
+        'LFS pointer', None
+    yield 'pickle', b'\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}\x94.', REFUSED, 'pickle', None
+    yield 'UTF-16 with BOM', '\ufeff{"traceEvents":[]}'.encode('utf-16-le'), REFUSED, 'UTF-16', None
+    yield 'wrong checksum', packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:], LOSSY, 'checksum', 100
+    yield 'wrong length', packed[:-4] + struct.pack('<I', 1), LOSSY, 'checksum', 100
+    yield 'cut gzip', packed[:-20], LOSSY, CUT, None
+    yield 'gzip and junk', packed + b'junk', OK, 'ignored', 100
+    yield 'junk between members', packed + b'junk' + packed, OK, 'ignored', 100
+    yield 'escapes in names', trace(KERNEL.replace('"k"', '"\x1b[31mred\x9b2J\\u001b]0;x\\u0007"') % 1), OK, '', 1
+
+
+def limits():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (10 * CPU_S, 10 * CPU_S))
+
+
+def problem(gtrace, path, status, words, count=None):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        done = subprocess.run([gtrace, 'summary', '--format=json', path], stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=TIMEOUT_S, preexec_fn=limits)
+    except subprocess.TimeoutExpired:
+        return f'no end after {TIMEOUT_S} s'
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    said = done.stderr.decode()
+    if done.returncode != status:
+        return f'exit status {done.returncode}, not {status}: {said!r}'
+    if words not in said:
+        return f'said {said!r}, not {words!r}'
+    if status == REFUSED and (done.stdout or said.count('\n') != 1):
+        return f'refused with {said!r}'
+    if re.search('[\x00-\x09\x0b-\x1f\x7f-\x9f]', said + done.stdout.decode()):
+        return 'control characters in the output'
+    if count is not None:
+        kernels = json.loads(done.stdout)['files'][0]['kernels']
+        if sum(row['calls'] for row in kernels) != count:
+            return f'{sum(row["calls"] for row in kernels)} kernels, not {count}'
+    if cpu > CPU_S and 'SANITIZED' not in os.environ:
+        return f'{cpu:.1f} s of CPU'
+    return None
+
+
+def main():
+    gtrace = f'{sys.argv[1]}/gtrace'
+    folder = os.path.join(os.environ.get('GTRACE_CORPUS', '../shared'), 'data', 'hostile')
+    failed = 0
+
+    def report(name, why):
+        nonlocal failed
+        failed += bool(why)
+        print(f'{"not ok" if why else "ok"} - hostile: {name}')
+        if why:
+            print(f'# {why}')
+
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, content, status, words, count in generated():
+            path = os.path.join(scratch, 'input')
+            with open(path, 'wb') as file:
+                file.write(content)
+            report(name, problem(gtrace, path, status, words, count))
+    if not glob.glob(f'{folder}/*'):
+        print(f'ok - hostile: files of the corpus # SKIP no files in {folder} (GTRACE_CORPUS)')
+    for path in sorted(glob.glob(f'{folder}/*')):
+        name = os.path.basename(path)
+        if name in CORPUS:
+            report(name, problem(gtrace, path, *CORPUS[name]))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""`gtrace summary` against two others over a corpus of real traces: a plain reading with Python's
+json of the same definitions, in integer ns, and what TraceLens said of the GPU's time.
+
+Usage: tests/clients/reference.py BUILD. The corpus is $GTRACE_CORPUS/data (../shared); skipped where
+there is none. Prints TAP.
+"""
+
+import collections
+import concurrent.futures
+import decimal
+import glob
+import gzip
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+KERNEL = {'kernel', 'Kernel', 'mtia_ccp_events'}
+MEMCPY = {'gpu_memcpy', 'Memcpy'}
+MEMSET = {'gpu_memset', 'Memset'}
+COMM = re.compile('nccl|rccl|cross_device_reduce', re.I)
+TRACELENS_US = 0.002
+
+
+class Span(collections.namedtuple('Span', 'cat name device start end correlation')):
+    pass
+
+
+def to_ns(text):
+    """None when it is not a number: the event has no time then."""
+    try:
+        return int((decimal.Decimal(text) * 1000).to_integral_value(decimal.ROUND_HALF_UP))
+    except (decimal.InvalidOperation, TypeError):
+        return None
+
+
+def read(path):
+    with open(path, 'rb') as file:
+        data = file.read()
+    if data[:2] == b'\x1f\x8b':
+        data = gzip.decompress(data)
+    trace = json.loads(data.decode('utf-8-sig', 'replace'), parse_float=str)
+    return trace['traceEvents'] if isinstance(trace, dict) else trace
+
+
+def spans(events):
+    for event in events:
+        start, dur = to_ns(event.get('ts')), to_ns(event.get('dur'))
+        if event.get('ph') != 'X' or start is None or dur is None:
+            continue
+        args = event.get('args') or {}
+        device = args.get('device', event.get('pid'))
+        yield Span(event.get('cat'), event.get('name', ''), int(device) if str(device).isdigit() else 0,
+                   start, start + max(dur, 0), args.get('correlation'))
+
+
+def union(intervals):
+    total, covered = 0, None
+    for start, end in sorted(intervals):
+        if covered is None or start > covered:
+            covered = start
+        if end > covered:
+            total, covered = total + end - covered, end
+    return total
+
+
+def split(gpu):
+    """As the object of "gpus" in gtrace-summary(1), in ns."""
+    sets = {'compute': [], 'comm': [], 'memcpy': []}
+    for span in gpu:
+        kind = 'memcpy' if span.cat in MEMCPY else 'comm' if COMM.search(span.name) else 'compute'
+        sets[kind].append((span.start, span.end))
+    every = union(sum(sets.values(), []))
+    with_comm = union(sets['compute'] + sets['comm'])
+    whole = max(s.end for s in gpu) - min(s.start for s in gpu)
+    lengths = {kind: union(intervals) for kind, intervals in sets.items()}
+    return {'span': whole, 'busy': every, 'idle': whole - every, **lengths,
+            'exposed_comm': with_comm - lengths['compute'], 'exposed_memcpy': every - with_comm}
+
+
+def table(some):
+    rows = {}
+    for span in some:
+        rows.setdefault(span.name, []).append(span.end - span.start)
+    return {name: (len(times), sum(times), min(times), max(times)) for name, times in rows.items()}
+
+
+def printed(name):
+    """A name as gtrace's JSON has it: lone surrogates cannot be written."""
+    return re.sub('[\ud800-\udfff]', '\ufffd', name)
+
+
+def their_table(rows):
+    return {row['name']: (row['calls'], *(to_ns(row[key]) for key in ('total_us', 'min_us', 'max_us')))
+            for row in rows}
+
+
+def launches(events, all_spans):
+    """The correlations of what TraceLens takes for launches: flows begin there, or they are graphs'."""
+    return {event.get('id') for event in events if event.get('ph') == 's' and event.get('cat') == 'ac2g'} | \
+        {span.correlation for span in all_spans if span.name in ('cudaGraphLaunch', 'hipGraphLaunch')}
+
+
+def compare(path, gtrace, tracelens):
+    """What is wrong, or None; and whether TraceLens had a word in it."""
+    events = [event for event in read(path) if isinstance(event, dict)]
+    all_spans = [span for span in spans(events) if span.cat]
+    gpu = [span for span in all_spans if span.cat in KERNEL | MEMCPY | MEMSET]
+    done = subprocess.run([gtrace, 'summary', '--format=json', '--limit=0', path],
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode:
+        return f'exit status {done.returncode}: {done.stderr[:300]!r}', False
+    ours = json.loads(done.stdout, parse_float=str)['files'][0]
+
+    for key, cats in ('kernels', KERNEL), ('copies', MEMCPY | MEMSET):
+        want = {printed(name): row for name, row in table(s for s in gpu if s.cat in cats).items()}
+        got = their_table(ours[key])
+        if got != want:
+            name = next(n for n in want.keys() | got.keys() if want.get(n) != got.get(n))
+            return f'{key}: {name!r}: {got.get(name)}, not {want.get(name)}', False
+
+    if sorted({span.device for span in gpu}) != [g['device'] for g in ours['gpus']]:
+        return f'devices: {[g["device"] for g in ours["gpus"]]}', False
+    for row in ours['gpus']:
+        want = split([span for span in gpu if span.device == row['device']])
+        got = {key: to_ns(row[f'{key}_us']) for key in want}
+        if got != want:
+            return f'GPU {row["device"]}: {got}, not {want}', False
+
+    steps = sorted(s.start for s in all_spans if s.name.startswith('ProfilerStep#') and
+                   s.cat in ('user_annotation', 'cpu_op', 'Operator'))
+    if [to_ns(step['start_us']) for step in ours['steps']] != steps:
+        return f'{len(ours["steps"])} steps, not {len(steps)}', False
+    return compare_tracelens(ours, launches(events, all_spans), gpu, tracelens)
+
+
+def compare_tracelens(ours, launched, gpu, expected):
+    """TraceLens counts only GPU work whose launch it finds, takes all GPUs as one, and computes in
+    double: each interval adds an error of up to one step of a double."""
+    if not expected or not isinstance(expected.get('gpu'), list) or len(ours['gpus']) != 1:
+        return None, False
+    tolerance = TRACELENS_US + math.ulp(max(span.end for span in gpu) / 1000) * len(gpu)
+    if any(span.correlation not in launched for span in gpu):
+        return None, False
+    keys = {'computation_time': 'compute_us', 'exposed_comm_time': 'exposed_comm_us',
+            'exposed_memcpy_time': 'exposed_memcpy_us', 'busy_time': 'busy_us', 'idle_time': 'idle_us',
+            'total_time': 'span_us', 'total_comm_time': 'comm_us', 'total_memcpy_time': 'memcpy_us'}
+    for row in expected['gpu']:
+        got, want = float(ours['gpus'][0][keys[row['type']]]), row['time ms'] * 1000
+        if abs(got - want) > tolerance:
+            return f'TraceLens: {row["type"]} {want:.4f} us, not {got:.4f}', True
+    return None, True
+
+
+def main():
+    gtrace = f'{sys.argv[1]}/gtrace'
+    data = os.path.join(os.environ.get('GTRACE_CORPUS', '../shared'), 'data')
+    files = sorted(path for folder in ('traces', 'truth')
+                   for path in glob.glob(f'{data}/{folder}/*')
+                   if not path.endswith(('.tsv', '.jsonl')) and '.key_averages.' not in path)
+    if not files:
+        print(f'ok - summary against a reference # SKIP no files in {data} (GTRACE_CORPUS)')
+        return 0
+    with open(f'{data}/traces/expected_tracelens.jsonl') as lines:
+        tracelens = {row['file']: row for row in map(json.loads, lines)}
+
+    failed = agreed = 0
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        jobs = [pool.submit(compare, path, gtrace, tracelens.get(os.path.basename(path)))
+                for path in files]
+        for path, job in zip(files, jobs):
+            name = os.path.relpath(path, data)
+            try:
+                why, by_tracelens = job.result()
+            except (ValueError, AttributeError) as error:
+                print(f'ok - reference of {name} # SKIP not JSON for Python: {error}')
+                continue
+            failed += bool(why)
+            agreed += by_tracelens and not why
+            print(f'{"not ok" if why else "ok"} - reference of {name}'
+                  f'{", and TraceLens" if by_tracelens else ""}')
+            if why:
+                print(f'# {why}')
+    print(f'# TraceLens said the same of {agreed} files')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
