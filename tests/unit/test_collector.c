@@ -1,0 +1,362 @@
+/* test_collector.c - many processes at once, with a recorder that keeps nothing. */
+#include "base.h"
+#include "collector.h"
+#include "sockdir.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define RANKS 64
+
+static struct gt_recorder_report report; /* of every drain */
+static uv_mutex_t report_lock;
+static int recorders;
+
+struct gt_recorder {
+	int arena_fd;
+};
+
+int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_hello *hello,
+		    const struct gt_recorder_config *config, struct gt_err *err)
+{
+	(void)hello;
+	(void)config;
+	(void)err;
+	*ret = malloc(sizeof(**ret));
+	(*ret)->arena_fd = arena_fd;
+	recorders++;
+	return 0;
+}
+
+void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
+{
+	(void)rec;
+	(void)phase;
+}
+
+void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
+{
+	(void)rec;
+	(void)device;
+}
+
+int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		      struct gt_recorder_report *ret, struct gt_err *err)
+{
+	(void)rec;
+	(void)now_ns;
+	(void)flush_due;
+	(void)err;
+	uv_mutex_lock(&report_lock);
+	*ret = report;
+	uv_mutex_unlock(&report_lock);
+	return 0;
+}
+
+int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+		       struct gt_recorder_report *ret, struct gt_err *err)
+{
+	(void)died;
+	return gt_recorder_drain(rec, now_ns, true, ret, err);
+}
+
+void gt_recorder_free(struct gt_recorder *rec)
+{
+	if (!rec)
+		return;
+	close(rec->arena_fd);
+	free(rec);
+	recorders--;
+}
+
+/* ---- the owner ---- */
+
+static struct {
+	int drained, failures, gone, idle;
+	char failure[512];
+} seen;
+
+static uv_loop_t loop;
+static struct gt_sockdir sockdir;
+static struct gt_collector collector;
+static int peers[RANKS];
+static size_t peer_count;
+
+static void on_drained(void *ctx, const struct gt_client_info *client)
+{
+	(void)ctx;
+	(void)client;
+	seen.drained++;
+}
+
+static void on_closed(void *ctx, const struct gt_client_info *client,
+		      const struct gt_recorder_closed *closed)
+{
+	(void)ctx;
+	(void)client;
+	(void)closed;
+}
+
+static void on_failed(void *ctx, const struct gt_client_info *client, const struct gt_err *err)
+{
+	(void)ctx;
+	(void)client;
+	snprintf(seen.failure, sizeof(seen.failure), "%s", err->msg);
+	seen.failures++;
+}
+
+static void on_gone(void *ctx, const struct gt_client_info *client)
+{
+	(void)ctx;
+	(void)client;
+	seen.gone++;
+}
+
+static void on_idle(void *ctx)
+{
+	(void)ctx;
+	seen.idle++;
+}
+
+static const struct gt_client_ops ops = {
+	.drained = on_drained,
+	.closed = on_closed,
+	.failed = on_failed,
+	.gone = on_gone,
+};
+
+static int start(void **state)
+{
+	const char *bases[] = { "/tmp" };
+
+	(void)state;
+	memset(&seen, 0, sizeof(seen));
+	memset(&report, 0, sizeof(report));
+	peer_count = 0;
+	if (gt_sockdir_open(&sockdir, bases, 1, NULL) < 0 || uv_loop_init(&loop) < 0)
+		return -1;
+	collector = (struct gt_collector){
+		.listen_fd = sockdir.listen_fd,
+		.ops = &ops,
+		.idle = on_idle,
+	};
+	return gt_collector_start(&collector, &loop, NULL);
+}
+
+static void run_until(const int *counter, int want)
+{
+	while (*counter < want)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	if (collector.client_count) {
+		gt_collector_stop(&collector);
+		run_until(&seen.idle, 1);
+	}
+	gt_collector_close(&collector);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	while (peer_count > 0)
+		close(peers[--peer_count]);
+	gt_sockdir_close(&sockdir);
+	return uv_loop_close(&loop) || recorders;
+}
+
+/* ---- the peers ---- */
+
+static int connect_peer(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(addr.sun_path, sockdir.path, sizeof(addr.sun_path));
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static void send_hello(int fd, uint32_t rank)
+{
+	const struct gt_msg_hello hello = {
+		.hdr = { .magic = GT_WIRE_MAGIC,
+			 .version = GT_WIRE_VERSION,
+			 .type = GT_MSG_HELLO,
+			 .size_bytes = sizeof(hello) },
+		.rank = rank,
+	};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)&hello, .iov_len = sizeof(hello) };
+	struct msghdr hdr = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&hdr);
+	int arena = memfd_create("arena", MFD_CLOEXEC);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &arena, sizeof(arena));
+	assert_int_equal(sendmsg(fd, &hdr, MSG_NOSIGNAL), sizeof(hello));
+	close(arena);
+}
+
+static void add_peers(uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		peers[peer_count] = connect_peer();
+		send_hello(peers[peer_count++], count - 1 - i);
+	}
+}
+
+static void many_ranks(void **state)
+{
+	(void)state;
+	add_peers(RANKS);
+	run_until(&seen.drained, RANKS);
+	assert_int_equal(collector.client_count, RANKS);
+	assert_int_equal(recorders, RANKS);
+	assert_int_equal(seen.failures, 0);
+}
+
+static void one_bad_among_many(void **state)
+{
+	char byte;
+
+	(void)state;
+	add_peers(8);
+	run_until(&seen.drained, 8);
+	assert_int_equal(send(peers[3], "garbage", 7, 0), 7);
+	run_until(&seen.gone, 1);
+	assert_int_equal(seen.failures, 1);
+	assert_int_equal(recv(peers[3], &byte, 1, 0), 0);
+	assert_int_equal(collector.client_count, 7);
+	/* the others go on */
+	run_until(&seen.drained, seen.drained + 7);
+	assert_int_equal(seen.gone, 1);
+	assert_int_equal(recv(peers[4], &byte, 1, MSG_DONTWAIT), -1);
+}
+
+/* Processes that ended before anybody looked. */
+static void gone_before_accepted(void **state)
+{
+	pid_t pid;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pid = fork();
+		if (!pid) {
+			send_hello(connect_peer(), 0);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+	gt_collector_accept(&collector);
+	assert_int_equal(collector.client_count, 3);
+	run_until(&seen.idle, 1);
+	assert_int_equal(seen.gone, 3);
+	assert_int_equal(seen.failures, 0);
+	assert_int_equal(recorders, 0);
+}
+
+static void out_of_descriptors(void **state)
+{
+	struct rlimit was, none;
+
+	(void)state;
+	add_peers(2);
+	run_until(&seen.drained, 2);
+	getrlimit(RLIMIT_NOFILE, &was);
+	none = was;
+	peers[peer_count] = connect_peer();
+	none.rlim_cur = (rlim_t)peers[peer_count] + 1;
+	send_hello(peers[peer_count++], 5);
+	setrlimit(RLIMIT_NOFILE, &none);
+	run_until(&seen.failures, 1);
+	assert_non_null(strstr(seen.failure, "Too many open files"));
+	/* the others are served meanwhile, the complaint comes once */
+	run_until(&seen.drained, seen.drained + 8);
+	assert_int_equal(seen.failures, 1);
+	assert_int_equal(collector.client_count, 2);
+	setrlimit(RLIMIT_NOFILE, &was);
+	while (collector.client_count < 3)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Let every recorder say this from now on, and be heard. */
+static void say(struct gt_recorder_report what)
+{
+	uv_mutex_lock(&report_lock);
+	report = what;
+	uv_mutex_unlock(&report_lock);
+	/* A drain that was under way says the old; all take turns. */
+	run_until(&seen.drained, seen.drained + 3 * (int)collector.client_count);
+}
+
+static void leader_and_completeness(void **state)
+{
+	struct gt_recorder_closed closed = { .cycle = 1, .complete = true };
+
+	(void)state;
+	assert_null(gt_collector_leader(&collector));
+	add_peers(3); /* ranks 2, 1, 0 */
+	run_until(&seen.drained, 3);
+	assert_null(gt_collector_leader(&collector)); /* none has done a step */
+	assert_false(gt_collector_is_complete(&collector));
+
+	say((struct gt_recorder_report){ .step = 4, .phase = GT_PHASE_ACTIVE, .open_cycle = 1 });
+	assert_int_equal(gt_collector_leader(&collector)->hello.rank, 0);
+	assert_false(gt_collector_is_complete(&collector));
+
+	say((struct gt_recorder_report){ .step = 7, .phase = GT_PHASE_OVER, .open_cycle = 1 });
+	assert_false(gt_collector_is_complete(&collector)); /* records are still coming */
+
+	say((struct gt_recorder_report){ .step = 8, .phase = GT_PHASE_OVER });
+	assert_false(gt_collector_is_complete(&collector)); /* it never had a window */
+
+	say((struct gt_recorder_report){
+		.step = 9, .phase = GT_PHASE_OVER, .closed = &closed, .closed_count = 1 });
+	assert_true(gt_collector_is_complete(&collector));
+}
+
+static void complete_without_steps(void **state)
+{
+	struct gt_recorder_closed closed = { .cycle = 1, .complete = true, .whole_run = true };
+
+	(void)state;
+	add_peers(1);
+	run_until(&seen.drained, 1);
+	say((struct gt_recorder_report){ .gpu_ops = 5, .closed = &closed, .closed_count = 1 });
+	assert_true(gt_collector_is_complete(&collector));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(many_ranks),
+		TEST(one_bad_among_many),
+		TEST(gone_before_accepted),
+		TEST(out_of_descriptors),
+		TEST(leader_and_completeness),
+		TEST(complete_without_steps),
+	};
+
+	uv_mutex_init(&report_lock);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
