@@ -67,8 +67,8 @@ static void say_attached(struct run_report *report, const struct gt_client_info 
 		return;
 	report->said_attached = true;
 	describe(client, who, sizeof(who));
-	say("tracing %s on %s, %s", who,
-	    client->device_count ? client->device.name : "a GPU not known yet",
+	say("tracing %s%s%s, %s", who, client->device_count ? " on " : "",
+	    client->device_count ? client->device.name : "",
 	    describe_steps(report, client->step_source));
 }
 
@@ -81,9 +81,10 @@ static bool is_due(const struct run_report *report, bool *said)
 	return true;
 }
 
-static void say_open(struct run_report *report, const struct gt_client_info *client, uint64_t cycle,
-		     uint64_t step)
+static void say_open(struct run_report *report, const struct gt_client_info *client,
+		     const struct gt_msg_phase *open)
 {
+	uint64_t steps = report->options->schedule.active;
 	char who[128] = "", number[32] = "";
 
 	say_attached(report, client);
@@ -92,23 +93,41 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 	if (report->options->verbose)
 		describe(client, who, sizeof(who));
 	if (report->options->schedule.repeat != 1)
-		snprintf(number, sizeof(number), " %llu", (unsigned long long)cycle);
-	say("window%s open at step %llu, for %llu step%s%s%s", number, (unsigned long long)step,
-	    (unsigned long long)report->options->schedule.active,
-	    report->options->schedule.active == 1 ? "" : "s", *who ? " of " : "", who);
+		snprintf(number, sizeof(number), " %llu", (unsigned long long)open->cycle + 1);
+	say("window%s open at step %llu, for %llu step%s%s%s", number,
+	    (unsigned long long)open->value, (unsigned long long)steps, steps == 1 ? "" : "s",
+	    *who ? " of " : "", who);
+}
+
+/* In a short program the window may open before the GPU's properties have come. */
+static void say_waiting_open(struct run_report *report, const struct gt_client_info *client)
+{
+	if (!report->open_waits)
+		return;
+	report->open_waits = false;
+	say_open(report, client, &report->open);
 }
 
 void run_report_phase(struct run_report *report, const struct gt_client_info *client,
 		      const struct gt_msg_phase *phase)
 {
-	if (phase->what == GT_WHAT_OPEN && report->options->step_source != RUN_STEP_NONE)
-		say_open(report, client, phase->cycle + 1, phase->value);
+	if (phase->what != GT_WHAT_OPEN || report->options->step_source == RUN_STEP_NONE)
+		return;
+	if (report->said_attached || client->device_count) {
+		say_open(report, client, phase);
+	} else if (!report->open_waits) {
+		report->open_waits = true;
+		report->open = *phase;
+	}
 }
 
 void run_report_drained(struct run_report *report, const struct gt_client_info *client)
 {
 	report->last_step = GT_MAX(report->last_step, client->step);
-	if (report->said_attached || !client->device_count)
+	if (!client->device_count)
+		return;
+	say_waiting_open(report, client);
+	if (report->said_attached)
 		return;
 	if (!report->quiet_since_ns)
 		report->quiet_since_ns = monotonic_ns();
@@ -132,18 +151,26 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 		       const struct gt_recorder_closed *closed)
 {
 	struct run_file *files = realloc(report->files, (report->file_count + 1) * sizeof(*files));
+	const struct gt_msg_phase open = { .cycle = closed->cycle - 1,
+					   .value = closed->first_step };
 	const char *path = shown_path(closed->path);
 	char part[64];
 
 	if (files) {
 		report->files = files;
-		files[report->file_count].path = strdup(closed->path);
-		files[report->file_count].rank = client->hello.rank;
+		files[report->file_count] = (struct run_file){
+			.path = strdup(closed->path),
+			.rank = client->hello.rank,
+			.cycle = closed->cycle,
+		};
 		report->file_count += files[report->file_count].path != NULL;
 	}
 	if (closed->whole_run && report->options->step_source != RUN_STEP_NONE)
 		report->whole_run = true;
 	describe_part(closed, part, sizeof(part));
+	say_waiting_open(report, client);
+	if (!closed->whole_run && !report->said_open) /* a program too short to tell */
+		say_open(report, client, &open);
 	say_attached(report, client);
 	if (!closed->complete)
 		warn("%s has losses: %s, %llu events, %llu lost or left open (its \"gtrace\" "
@@ -178,7 +205,7 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 
 	if (client->has_hello)
 		report->clients++;
-	if (client->device_count || client->gpu_ops)
+	if (client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version)
 		report->gpu_clients++;
 	if (!client->has_hello || !report->options->verbose)
 		return;
@@ -221,6 +248,15 @@ void run_report_progress(struct run_report *report, const struct gt_client_info 
 
 /* ---- the end ---- */
 
+static int by_rank(const void *left, const void *right)
+{
+	const struct run_file *a = left, *b = right;
+
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->cycle < b->cycle ? -1 : a->cycle > b->cycle;
+}
+
 static void list_files(const struct run_report *report)
 {
 	size_t i;
@@ -234,7 +270,7 @@ static void list_files(const struct run_report *report)
 		say("  and %zu more beside it", report->file_count - i);
 }
 
-/* The top of the last trace of the lowest rank, unless a lower one has its own gtrace. */
+/* The top of the last trace of the first file's rank, unless a lower one has its own gtrace. */
 static void print_top(const struct run_report *report)
 {
 	struct gt_summary_style style = { .limit = TOP_ROWS, .width = 80, .brief = true };
@@ -247,7 +283,7 @@ static void print_top(const struct run_report *report)
 
 	gt_rank_from_env(getenv, &own);
 	for (i = 1; i < report->file_count; i++)
-		if (report->files[i].rank <= top->rank)
+		if (report->files[i].rank == top->rank)
 			top = &report->files[i];
 	if (own.rank || gt_summary_load(&summary, top->path, NULL) < 0)
 		return;
@@ -300,6 +336,7 @@ void run_report_end(struct run_report *report)
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
 	if (!report->options->quiet && report->file_count) {
+		qsort(report->files, report->file_count, sizeof(*report->files), by_rank);
 		list_files(report);
 		print_top(report);
 	}

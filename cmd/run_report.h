@@ -12,6 +12,7 @@
 struct run_file {
 	char *path;
 	uint32_t rank;
+	uint64_t cycle;
 };
 
 struct run_report {
@@ -20,11 +21,13 @@ struct run_report {
 	bool said_open;
 	bool said_complete;
 	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */
+	bool open_waits;         /* the first window is open, but on which GPU is not known yet */
+	struct gt_msg_phase open;
 	/* over all processes */
 	struct run_file *files; /* complete ones */
 	size_t file_count;
 	uint64_t clients;
-	uint64_t gpu_clients;
+	uint64_t gpu_clients; /* of these initialised CUDA */
 	uint32_t last_step;
 	bool whole_run; /* a file has no steps, though some were looked for */
 };
