@@ -231,8 +231,10 @@ def check_steps_of_kernels(trace, truth):
                     f'kernels of step {number}')
 
 
-def tools_at(steps):
-    return ['--tools-at', f',{",".join(map(str, steps))},'] if steps else []
+def tools_at(steps, gone):
+    if not steps:
+        return []
+    return ['--tools-at', f',{",".join(map(str, steps))},', '--tools-gone', str(int(gone))]
 
 
 class Case:
@@ -249,20 +251,21 @@ class Case:
 
     # ---- commands ----
 
-    def train(self, *args, program='train', tools=(2, 3)):
+    def train(self, *args, program='train', tools=(2, 3), gone=True):
         """The sample program in C: an argv. tools: steps in which it waits until gtrace listens, by
-        default the warm-up and the first active one; its steps are faster than a busy machine."""
-        return [os.path.join(self.simgpu, program), '--truth', self.truth_path, *tools_at(tools),
+        default the warm-up and the first active one; its steps are faster than a busy machine. gone:
+        before it ends it waits until gtrace has all of the last window, and listens no more."""
+        return [os.path.join(self.simgpu, program), '--truth', self.truth_path, *tools_at(tools, gone),
                 *map(str, args)]
 
-    def train_py(self, *args, tools=(2, 3)):
+    def train_py(self, *args, tools=(2, 3), gone=True):
         """The one in Python. It is not built with the sanitizers its libraries may need."""
         preload = []
         runtime = sanitizer_runtime(self.simgpu)
         if runtime:
             preload = ['env', f'LD_PRELOAD={runtime}', 'ASAN_OPTIONS=detect_leaks=0']
         return [*preload, sys.executable, os.path.join(ROOT, 'tests/simgpu/train.py'), '--truth',
-                self.truth_path, *tools_at(tools), *map(str, args)]
+                self.truth_path, *tools_at(tools, gone), *map(str, args)]
 
     def truth(self, path=None):
         with open(path or self.truth_path) as file:

@@ -137,6 +137,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 		res = CUPTI_SUCCESS;
 	}
 	pthread_mutex_unlock(&lock);
+	simgpu_tools_changed();
 	return res;
 }
 

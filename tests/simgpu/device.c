@@ -34,6 +34,11 @@ void simgpu_set_tools(const struct sim_tools *tools)
 	atomic_store_explicit(&listener, tools, memory_order_release);
 }
 
+const struct sim_tools *sim_tools(void)
+{
+	return atomic_load_explicit(&listener, memory_order_acquire);
+}
+
 static pthread_mutex_t tools_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t tools_changed = PTHREAD_COND_INITIALIZER;
 
@@ -44,7 +49,14 @@ void simgpu_tools_changed(void)
 	pthread_mutex_unlock(&tools_lock);
 }
 
-void simgpu_wait_for_tools(void)
+static bool listening(void)
+{
+	const struct sim_tools *tools = sim_tools();
+
+	return tools && tools->listening();
+}
+
+void simgpu_wait_for_tools(int wanted)
 {
 	struct timespec end;
 	int err = 0;
@@ -52,14 +64,9 @@ void simgpu_wait_for_tools(void)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 10;
 	pthread_mutex_lock(&tools_lock);
-	while (!err && (!sim_tools() || !sim_tools()->listening()))
+	while (!err && listening() != (wanted != 0))
 		err = pthread_cond_timedwait(&tools_changed, &tools_lock, &end);
 	pthread_mutex_unlock(&tools_lock);
-}
-
-const struct sim_tools *sim_tools(void)
-{
-	return atomic_load_explicit(&listener, memory_order_acquire);
 }
 
 void simgpu_enter(struct sim_call *call, const struct sim_api *api, const void *params,

@@ -131,10 +131,10 @@ void simgpu_set_tools(const struct sim_tools *tools);
 void simgpu_tools_changed(void);
 
 /*
- * For programs, found by dlsym(): wait until a tool listens, 10 s at most. With it a test knows
- * that the tool's own threads have come to do what they have to, however busy the machine is.
+ * For programs, found by dlsym(): wait until a tool listens, or does not, 10 s at most. With it a
+ * test knows that the tool's own threads have done what they have to, however busy the machine is.
  */
-void simgpu_wait_for_tools(void);
+void simgpu_wait_for_tools(int listening);
 
 uint64_t simgpu_now_ns(void);
 

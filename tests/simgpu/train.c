@@ -296,20 +296,20 @@ static bool names_step(const char *list, uint64_t step)
 	return list && strstr(list, item);
 }
 
-/* On the simulated GPU, be sure that a tool is there, however fast the steps are. */
-static void wait_for_tools(void)
+/* On the simulated GPU, be sure that a tool is there, or gone, however fast the steps are. */
+static void wait_for_tools(int listening)
 {
-	void (*wait)(void);
+	void (*wait)(int);
 
 	*(void **)&wait = dlsym(RTLD_DEFAULT, "simgpu_wait_for_tools");
 	if (wait)
-		wait();
+		wait(listening);
 }
 
 static void events_of(uint64_t step)
 {
 	if (names_step(options.tools, step))
-		wait_for_tools();
+		wait_for_tools(1);
 	if (options.fork_at == (int64_t)step)
 		fork_child();
 	if (options.close_at == (int64_t)step)
@@ -376,6 +376,8 @@ int main(int argc, char **argv)
 	CHECK(cudaDeviceSynchronize());
 	if (options.truth && truth_write(options.truth, options.marks, names))
 		check(errno, "--truth");
+	if (options.tools_gone)
+		wait_for_tools(0);
 	printf("trained %d steps\n", options.steps);
 	free(threads);
 	return options.exit_status;

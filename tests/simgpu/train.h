@@ -26,6 +26,7 @@
 	X(profiler_steps, "profiler-steps", 2, "how long")                            \
 	X(die_at, "die-at", -1, "step in which to raise --die-signal")                \
 	X(die_signal, "die-signal", 9, "the signal")                                  \
+	X(tools_gone, "tools-gone", 0, "1: at the end wait until no tool listens")    \
 	X(exit_status, "exit-status", 0, "what main returns")
 
 struct train_options {

@@ -168,6 +168,10 @@ class Gpu:
         for name in self.graph_names:
             self.truth.kernel(name)
 
+    def wait_for_tools(self, listening):
+        if hasattr(self.driver, 'simgpu_wait_for_tools'):
+            self.driver.simgpu_wait_for_tools(listening)
+
     def synchronize(self):
         self.cuda('cudaDeviceSynchronize')
 
@@ -184,6 +188,7 @@ def parse():
     parser.add_argument('--wait-fd', type=int, help='read a byte here before each step')
     parser.add_argument('--tools-at', default='', metavar='STEPS',
                         help='steps in which to wait for a tool to listen, as ",2,3,"; simulated GPU only')
+    parser.add_argument('--tools-gone', type=int, default=0, help='1: at the end wait until none listens')
     parser.add_argument('--truth', metavar='FILE')
     return parser.parse_args()
 
@@ -267,8 +272,8 @@ class Program:
                 os.write(self.options.tell_fd, b'begin %d\n' % step)
             if self.options.wait_fd is not None:
                 os.read(self.options.wait_fd, 1)
-            if f',{step},' in self.options.tools_at and hasattr(self.gpu.driver, 'simgpu_wait_for_tools'):
-                self.gpu.driver.simgpu_wait_for_tools()
+            if f',{step},' in self.options.tools_at:
+                self.gpu.wait_for_tools(1)
             self.profile(step)
             self.forward()
             self.helpers()
@@ -278,6 +283,8 @@ class Program:
         self.gpu.synchronize()
         if self.options.truth:
             self.truth.write(self.options.truth, self.options.marks)
+        if self.options.tools_gone:
+            self.gpu.wait_for_tools(0)
         print(f'trained {self.options.steps} steps')
 
 
