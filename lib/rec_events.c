@@ -131,6 +131,7 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		launch.external_id = gt_rec_enclosing_id(launch.range, launch.step, tid);
 		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
 	}
+	gt_rec_heard(rec, ev->correlation);
 	rec->late += !window && rec->cached_late;
 	if (waits) {
 		gt_rec_launch(rec, &launch);

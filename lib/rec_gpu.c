@@ -186,6 +186,28 @@ void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos)
 
 /* ---- GPU records without a launch ---- */
 
+void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation)
+{
+	struct gt_heard *heard = &rec->heard[rec->cached_cycle % ARRAY_SIZE(rec->heard)];
+
+	if (rec->whole_mode)
+		return;
+	if (!heard->any || heard->cycle != rec->cached_cycle)
+		*heard = (struct gt_heard){ rec->cached_cycle, correlation, true };
+	else if (is_newer(heard->oldest, correlation))
+		heard->oldest = correlation;
+}
+
+/* Was this launched before the target switched on for this window? */
+static bool is_older(const struct gt_recorder *rec, const struct gt_window *window,
+		     const struct gt_orphan *orphan)
+{
+	const struct gt_heard *heard = &rec->heard[window->id % ARRAY_SIZE(rec->heard)];
+
+	return window->id != GT_WHOLE_ID && heard->any && heard->cycle == window->id &&
+	       is_newer(heard->oldest, orphan->record.op.correlation);
+}
+
 /* Nobody will call for it any more. Work of a window counts, other work is none of ours. */
 static void give_up_orphan(struct gt_recorder *rec, const struct gt_orphan *orphan)
 {
@@ -194,7 +216,7 @@ static void give_up_orphan(struct gt_recorder *rec, const struct gt_orphan *orph
 	if (!orphan->entry.linked || orphan->record.type != GT_RECORD_GPU)
 		return;
 	window = gt_windows_of_time(rec, orphan->record.op.start_ns);
-	if (!window)
+	if (!window || is_older(rec, window, orphan))
 		return;
 	window->gpu_without_launch++;
 	gt_window_gpu(rec, window, &orphan->record.op, NULL);
@@ -253,7 +275,8 @@ static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *w
 		uint64_t start_ns = orphan->record.op.start_ns;
 
 		if (orphan->entry.linked && orphan->record.type == GT_RECORD_GPU &&
-		    start_ns >= window->start_ns && start_ns < window->end_ns)
+		    start_ns >= window->start_ns && start_ns < window->end_ns &&
+		    !is_older(rec, window, orphan))
 			return true;
 	}
 	return false;

@@ -47,6 +47,16 @@ struct gt_orphan { /* a GPU record whose launch is not known (yet) */
 	struct gt_record record;
 };
 
+/*
+ * The oldest call that was heard in a cycle, its warm-up included. GPU work of older calls was
+ * launched before the target switched CUPTI on: none of the cycle's, and no loss.
+ */
+struct gt_heard {
+	uint64_t cycle;  /* from 0 */
+	uint32_t oldest; /* correlation */
+	bool any;
+};
+
 struct gt_window {
 	uint32_t id;     /* its cycle from 0, or GT_WHOLE_ID */
 	uint64_t number; /* of its file, from 1 */
@@ -110,6 +120,7 @@ struct gt_recorder {
 	struct gt_range_history history; /* in the fall-back mode */
 	struct gt_ring launches;
 	struct gt_ring orphans;
+	struct gt_heard heard[2]; /* of a cycle, at its number modulo 2 */
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in order; NULL behind window_count */
 	size_t window_count;
@@ -124,6 +135,7 @@ struct gt_recorder {
 	uint32_t cached_step;     /* of the last event */
 	struct gt_window *cached; /* and its window */
 	enum gt_phase cached_phase;
+	uint64_t cached_cycle;
 	bool cached_valid;
 	bool cached_late;    /* it had one, which is complete */
 	uint32_t step_limit; /* no event of this drain can be of a later step */
@@ -203,6 +215,9 @@ void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);
 
 /* A launch that will have GPU work (or, with 'worked' set, a call that will not). It is copied, and
  * takes references of its own. */
+/* A call with this correlation id was heard in the step that was looked up last. */
+void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation);
+
 void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *launch);
 /* Write the calls without GPU work that were added from this position of the ring on. */
 void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos);

@@ -206,6 +206,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	}
 	rec->cached_step = step;
 	rec->cached_phase = pos.phase;
+	rec->cached_cycle = pos.cycle;
 	rec->cached = window;
 	rec->cached_valid = true;
 	return window;
