@@ -60,8 +60,8 @@ static void open_session(struct run *run)
 	config.name = run->options.name ? run->options.name : name;
 	gt_rank_from_env(getenv, &config.rank);
 	if (gt_session_open(&run->session, &config, &err) < 0)
-		die(STATUS_OWN_FAILURE, "run: %s; choose another directory with --output-dir",
-		    err.msg);
+		die(STATUS_OWN_FAILURE,
+		    "run: %s; create it or choose another one with --output-dir", err.msg);
 }
 
 /* Become the command, untraced. */

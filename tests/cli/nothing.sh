@@ -1,0 +1,9 @@
+# Each time nothing is traced, one line says why.
+[ -x "$SIMGPU/train" ] || { echo 'the simulated GPU is not built'; exit 77; }
+export LD_LIBRARY_PATH=$SIMGPU
+gtrace run -q -- true
+gtrace run -q -- "$SIMGPU/train" --steps 2
+gtrace run -q --step-source api -- "$SIMGPU/train" --marks none
+gtrace run -q -- "$SIMGPU/train" --marks none
+gtrace run -q --step-range nothing-is-called-so -- "$SIMGPU/train" --marks none
+ls
