@@ -17,7 +17,7 @@
 #define EXIT_WAIT_MS     200
 #define EXIT_DRAIN_MS    120 /* of it, for records to arrive without force */
 #define SEND_WAIT_MS     20
-#define DEVICES_AFTER_MS 1000 /* by when cuInit() has returned */
+#define DEVICES_FIRST_MS 20 /* first try to ask for the GPUs; the next after twice the time */
 
 enum attach_state { ATTACH_NONE, ATTACH_OK, ATTACH_FAILED };
 
@@ -29,6 +29,7 @@ static bool attached_on; /* CUPTI was switched on at once; before attach_state *
 
 static struct inj_control *const ctl = &inj_control;
 static uint32_t runtime_version; /* once it may be asked for */
+static bool devices_told;
 
 /* ---- the collector ---- */
 
@@ -86,32 +87,44 @@ static void read_messages(void)
 
 void inj_tell_devices(void)
 {
-	static bool told;
-
-	if (told || !ctl->attached || ctl->mute)
+	if (devices_told || !ctl->attached || ctl->mute)
 		return;
-	told = inj_devices_send();
+	devices_told = inj_devices_send();
 	runtime_version = inj_runtime_version();
 	if (runtime_version)
 		inj_tell(GT_WHAT_ATTACHED, 0, 0);
 }
 
+/* Not at once: cuInit(), which let us in, has yet to return. Returns ms to the next try. */
+static uint32_t try_devices(void)
+{
+	static uint64_t due_ms;
+	static uint32_t pause_ms = DEVICES_FIRST_MS;
+
+	if (devices_told || !ctl->attached || ctl->mute)
+		return UINT32_MAX;
+	if (due_ms && inj_now_ms() >= due_ms) {
+		inj_tell_devices();
+		pause_ms = GT_MIN(2 * pause_ms, (uint32_t)TICK_IDLE_MS);
+		due_ms = 0;
+	}
+	if (!due_ms)
+		due_ms = inj_now_ms() + pause_ms;
+	return pause_ms;
+}
+
 static void follow_attach(void)
 {
 	static bool followed;
-	static uint64_t devices_due_ms;
 	uint32_t state = atomic_load_explicit(&attach_state, memory_order_acquire);
 
-	if (!followed && state != ATTACH_NONE) {
-		followed = true;
-		ctl->attached = state == ATTACH_OK;
-		ctl->on = attached_on;
-		devices_due_ms = inj_now_ms() + DEVICES_AFTER_MS;
-		if (!ctl->attached)
-			inj_tell(GT_WHAT_NO_CUPTI, 0, 0);
-	}
-	if (ctl->attached && inj_now_ms() >= devices_due_ms)
-		inj_tell_devices();
+	if (followed || state == ATTACH_NONE)
+		return;
+	followed = true;
+	ctl->attached = state == ATTACH_OK;
+	ctl->on = attached_on;
+	if (!ctl->attached)
+		inj_tell(GT_WHAT_NO_CUPTI, 0, 0);
 }
 
 /* ---- the thread ---- */
@@ -128,51 +141,54 @@ static bool grow(void)
 	return more;
 }
 
+/* Flush when it is due. Returns after how many ms it is again. */
+static uint32_t flush(void)
+{
+	static uint64_t due_ms;
+	uint32_t tick_ms = ctl->draining ? TICK_DRAIN_MS : TICK_ACTIVE_MS;
+	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
+
+	/* While it keeps, a flush would only use up chunks that are not full. */
+	if (!ctl->on || mode == GT_MODE_KEEP)
+		return UINT32_MAX;
+	due_ms = GT_MIN(due_ms, inj_now_ms() + tick_ms);
+	if (inj_now_ms() >= due_ms) {
+		inj_activity_flush(false);
+		due_ms = inj_now_ms() + tick_ms;
+	}
+	return tick_ms;
+}
+
 /* One turn. Returns after how many ms the next one is due. */
 static uint32_t turn(void)
 {
-	static uint64_t flush_due_ms;
-	uint32_t tick;
+	uint32_t wait_ms = TICK_IDLE_MS;
 
 	read_messages();
 	follow_attach();
 	inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed));
-
-	/* While it keeps, a flush would only use up chunks that are not full. */
-	if (ctl->draining)
-		tick = TICK_DRAIN_MS;
-	else if (ctl->on &&
-		 atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) != GT_MODE_KEEP)
-		tick = TICK_ACTIVE_MS;
-	else
-		return grow() ? 0 : TICK_IDLE_MS;
-	flush_due_ms = GT_MIN(flush_due_ms, inj_now_ms() + tick);
-	if (inj_now_ms() >= flush_due_ms) {
-		inj_activity_flush(false);
-		flush_due_ms = inj_now_ms() + tick;
-	}
-	return grow() ? 0 : tick;
+	wait_ms = GT_MIN(wait_ms, try_devices());
+	wait_ms = GT_MIN(wait_ms, flush());
+	wait_ms = GT_MIN(wait_ms, (uint32_t)inj_python_poll()); /* -1: never */
+	return grow() ? 0 : wait_ms;
 }
 
 static void *control_main(void *arg)
 {
-	uint32_t request, wait_ms = 0;
-	int python_ms;
+	uint32_t request, wait_ms;
 
 	(void)arg;
 	for (;;) {
 		request = atomic_load(&inj_live.request);
 		if (atomic_load_explicit(&exiting, memory_order_relaxed)) {
 			follow_attach();
+			inj_tell_devices();
 			inj_window_finish(inj_now_ms() + EXIT_DRAIN_MS, read_messages);
 			break;
 		}
 		wait_ms = turn();
 		if (ctl->stopped && !ctl->on)
 			break;
-		python_ms = inj_python_poll();
-		if (python_ms >= 0)
-			wait_ms = GT_MIN(wait_ms, (uint32_t)python_ms);
 		inj_control_next(request, wait_ms);
 	}
 	if (ctl->stopped)
