@@ -265,7 +265,10 @@ void inj_control_exit(void)
 	struct gt_msg_cycle bye = { .cycle = 0 };
 
 	atomic_store_explicit(&exiting, 1, memory_order_relaxed);
-	if (atomic_load_explicit(&inj_live.on, memory_order_relaxed))
+	/* With a window open, or one that the control thread has not heard of the end of. */
+	if (atomic_load_explicit(&inj_live.on, memory_order_relaxed) ||
+	    atomic_load_explicit(&inj_live.armed, memory_order_relaxed) ||
+	    atomic_load(&inj_live.request) != atomic_load(&inj_live.done))
 		inj_control_wait(inj_control_post(), EXIT_WAIT_MS);
 	inj_transport_send(GT_MSG_BYE, &bye, sizeof(bye), 0);
 }

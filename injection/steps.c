@@ -114,6 +114,8 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
 
 	enter_step(count, source);
+	if (source == GT_STEP_OPTIMIZER) /* the mark itself is no work */
+		atomic_store_explicit(&anchor_events, inj_events_total(), memory_order_relaxed);
 	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
 		return;

@@ -246,6 +246,8 @@ void inj_window_finish(uint64_t end_ms, void (*read_messages)(void))
 	const struct timespec pause = { .tv_nsec = DRAIN_TICK_MS * GT_NSEC_PER_MSEC };
 
 	set_wanted(false);
+	if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS)
+		follow_steps();
 	if (ctl->opened)
 		close_window(inj_step_now() + 1);
 	if (!ctl->on)

@@ -1,0 +1,494 @@
+/* A whole session without CUDA: a child is the program, this process is the collector. */
+#include "inject.h"
+#include "env.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define WAIT_MS 20000 /* far beyond what a busy machine needs; a lost message ends a test here */
+
+static char dir[] = "/tmp/gtrace-test-XXXXXX";
+static char path[64];
+static int listener = -1;
+
+struct target {
+	pid_t pid;
+	int sock;
+	int arena_fd;
+	int go[2]; /* the child reads a byte before each of its parts */
+	struct gt_msg_hello hello;
+	struct gt_arena_hdr *arena;
+};
+
+static int listen_here(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/s", dir);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return listener < 0 || bind(listener, (struct sockaddr *)&addr, sizeof(addr)) ||
+	       listen(listener, 8);
+}
+
+static int stop_listening(void **state)
+{
+	(void)state;
+	close(listener);
+	unlink(path);
+	return rmdir(dir);
+}
+
+/* ---- the program ---- */
+
+static int go_fd;
+
+static void wait_for_go(void)
+{
+	char byte;
+
+	if (read(go_fd, &byte, 1) != 1)
+		_exit(99);
+}
+
+#define check(cond)                                \
+	do {                                       \
+		if (!(cond))                       \
+			_exit(__LINE__ % 255 + 1); \
+	} while (0)
+
+static void run_child(void (*program)(void))
+{
+	setenv(GT_ENV_SOCKET, path, 1);
+	program();
+	exit(0); /* with its handlers, as a program ends */
+}
+
+/* ---- the collector ---- */
+
+static void start(struct target *ret, void (*program)(void))
+{
+	assert_int_equal(pipe(ret->go), 0);
+	ret->pid = fork();
+	if (!ret->pid) {
+		close(listener);
+		close(ret->go[1]);
+		go_fd = ret->go[0];
+		run_child(program);
+	}
+	close(ret->go[0]);
+	ret->sock = -1;
+}
+
+static void go(struct target *target)
+{
+	assert_int_equal(write(target->go[1], "", 1), 1);
+}
+
+static bool readable(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, WAIT_MS) == 1;
+}
+
+/* The next message's type, 0 when the other end is closed. */
+static int receive(struct target *target, void *msg)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { .iov_base = msg, .iov_len = GT_MSG_MAX };
+	struct msghdr hdr = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	const struct gt_msg_hdr *got = msg;
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	assert_true(readable(target->sock));
+	n = recvmsg(target->sock, &hdr, MSG_CMSG_CLOEXEC);
+	if (n <= 0)
+		return 0;
+	assert_int_equal(got->magic, GT_WIRE_MAGIC);
+	assert_int_equal(got->version, GT_WIRE_VERSION);
+	assert_int_equal(got->size_bytes, n);
+	cmsg = CMSG_FIRSTHDR(&hdr);
+	if (cmsg)
+		memcpy(&target->arena_fd, CMSG_DATA(cmsg), sizeof(int));
+	return got->type;
+}
+
+static void meet(struct target *target)
+{
+	char msg[GT_MSG_MAX];
+
+	assert_true(readable(listener));
+	target->sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(target->sock >= 0);
+	target->arena_fd = -1;
+	assert_int_equal(receive(target, msg), GT_MSG_HELLO);
+	memcpy(&target->hello, msg, sizeof(target->hello));
+	assert_true(target->arena_fd >= 0);
+	target->arena = mmap(NULL, target->hello.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     target->arena_fd, 0);
+	assert_ptr_not_equal(target->arena, MAP_FAILED);
+	close(target->arena_fd);
+}
+
+/* Skip messages up to the next about what the program did. */
+static struct gt_msg_phase next_phase(struct target *target, enum gt_phase_what what)
+{
+	char msg[GT_MSG_MAX];
+	struct gt_msg_phase phase;
+	int type;
+
+	do {
+		type = receive(target, msg);
+		assert_int_not_equal(type, 0);
+		memcpy(&phase, msg, sizeof(phase));
+	} while (type != GT_MSG_PHASE || phase.what != what);
+	return phase;
+}
+
+static int finish(struct target *target)
+{
+	int status;
+
+	assert_int_equal(waitpid(target->pid, &status, 0), target->pid);
+	if (target->sock >= 0) {
+		close(target->sock);
+		munmap(target->arena, target->hello.arena_bytes);
+	}
+	close(target->go[1]);
+	return status;
+}
+
+/* ---- not traced ---- */
+
+static void not_under_gtrace(void)
+{
+	unsetenv(GT_ENV_SOCKET);
+	check(!inj_start(GT_DOOR_API));
+	check(!inj_start(GT_DOOR_CUDA));
+	check(!inj_alive() && !inj_recording());
+	inj_step(GT_STEP_API, 0);
+	inj_yield();
+	inj_resume();
+}
+
+static void nobody_listens(void)
+{
+	setenv(GT_ENV_SOCKET, "/nonexistent/gtrace", 1);
+	close(STDERR_FILENO);
+	check(!inj_start(GT_DOOR_NVTX));
+	inj_step(GT_STEP_API, 0);
+}
+
+static void too_long_a_path(void)
+{
+	char longest[300];
+
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	setenv(GT_ENV_SOCKET, longest, 1);
+	close(STDERR_FILENO);
+	check(!inj_start(GT_DOOR_PYTHON));
+}
+
+static void bad_schedule(void)
+{
+	setenv(GT_ENV_SCHEDULE, "active=nonsense", 1);
+	close(STDERR_FILENO);
+	check(!inj_start(GT_DOOR_PYTHON));
+}
+
+static void programs_that_are_not_traced(void **state)
+{
+	static void (*const programs[])(void) = { not_under_gtrace, nobody_listens, too_long_a_path,
+						  bad_schedule };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct target target;
+
+		start(&target, programs[i]);
+		assert_int_equal(finish(&target), 0);
+	}
+}
+
+/* ---- the schedule ---- */
+
+static void three_windows(void)
+{
+	setenv(GT_ENV_SCHEDULE, "skip_first=1,wait=1,warmup=1,active=2,repeat=2", 1);
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	setenv("RANK", "3", 1);
+	setenv("WORLD_SIZE", "8", 1);
+	check(inj_start(GT_DOOR_API));
+	check(inj_start(GT_DOOR_NVTX));
+	check(inj_alive() && !inj_recording());
+	for (int i = 0; i < 20; i++) {
+		wait_for_go();
+		inj_step(GT_STEP_API, 0);
+	}
+}
+
+static void follows_the_schedule(void **state)
+{
+	struct gt_msg_phase phase;
+	char msg[GT_MSG_MAX];
+	struct target target;
+	int type;
+
+	(void)state;
+	start(&target, three_windows);
+	meet(&target);
+	assert_int_equal(target.hello.pid, target.pid);
+	assert_int_equal(target.hello.rank, 3);
+	assert_int_equal(target.hello.world_size, 8);
+	assert_int_equal(target.hello.rank_source, GT_RANK_ENV);
+	assert_int_equal(target.hello.door, GT_DOOR_API);
+	assert_int_equal(target.arena->magic, GT_ARENA_MAGIC);
+	assert_int_equal(target.arena->mode, GT_MODE_STEPS);
+	for (int i = 0; i < 20; i++)
+		go(&target);
+	for (uint64_t cycle = 0; cycle < 2; cycle++) {
+		phase = next_phase(&target, GT_WHAT_OPEN);
+		assert_int_equal(phase.cycle, cycle);
+		assert_int_equal(phase.value, 3 + 4 * cycle);
+		if (!cycle) {
+			phase = next_phase(&target, GT_WHAT_CLOSE);
+			assert_int_equal(phase.value, 5);
+			continue;
+		}
+		phase = next_phase(&target, GT_WHAT_CLOSE);
+		assert_int_equal(phase.cycle, cycle);
+		assert_int_equal(phase.value, 9);
+	}
+	do
+		type = receive(&target, msg);
+	while (type == GT_MSG_PHASE);
+	assert_int_equal(type, GT_MSG_BYE);
+	assert_int_equal(receive(&target, msg), 0);
+	assert_int_equal(target.arena->step, 20);
+	assert_int_equal(target.arena->dropped_events, 0);
+	assert_int_equal(finish(&target), 0);
+}
+
+/* ---- children ---- */
+
+static int clone_child(void)
+{
+	/* Without the C library, and so without its fork handlers. */
+	return (int)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static void check_inert(void)
+{
+	check(!inj_alive() && !inj_recording());
+	check(!inj_start(GT_DOOR_NVTX));
+	check(!inj_intern("child", 5));
+	inj_step(GT_STEP_API, 0);
+	inj_yield();
+	inj_resume();
+}
+
+static void forks(void)
+{
+	int status;
+	pid_t pid;
+
+	setenv(GT_ENV_STEP_SOURCE, "none", 1);
+	check(inj_start(GT_DOOR_API) && inj_recording());
+	wait_for_go();
+	pid = fork();
+	if (!pid) {
+		check_inert();
+		exit(7); /* also the exit handler is inert */
+	}
+	check(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
+	pid = clone_child();
+	if (!pid) {
+		check_inert();
+		_exit(8);
+	}
+	check(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 8);
+	check(inj_alive() && inj_recording());
+}
+
+static void children_are_inert(void **state)
+{
+	char msg[GT_MSG_MAX];
+	struct target target;
+	uint64_t seq;
+	int type, byes = 0;
+
+	(void)state;
+	start(&target, forks);
+	meet(&target);
+	next_phase(&target, GT_WHAT_OPEN);
+	seq = target.arena->seq;
+	go(&target);
+	while ((type = receive(&target, msg)))
+		byes += type == GT_MSG_BYE;
+	assert_int_equal(byes, 1);
+	assert_int_equal(target.arena->seq, seq);
+	assert_int_equal(target.arena->step, 0);
+	assert_int_equal(finish(&target), 0);
+}
+
+/* ---- descriptors ---- */
+
+static int files[600];
+
+static void closes_everything(void)
+{
+	char template[] = "/tmp/gtrace-test-XXXXXX";
+	struct stat st;
+	int fd;
+
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	check(inj_start(GT_DOOR_API));
+	wait_for_go();
+	for (fd = 3; fd < 1024; fd++)
+		if (fd != go_fd)
+			close(fd);
+	/* Other files take all the numbers that were ours. */
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(template, sizeof(template), "/tmp/gtrace-test-XXXXXX");
+		files[i] = mkstemp(template);
+		check(files[i] >= 0 && !unlink(template));
+	}
+	for (int i = 0; i < 20; i++)
+		inj_step(GT_STEP_API, 0);
+	inj_log(GT_LOG_DEBUG, "nobody hears this");
+	inj_yield();
+	inj_resume();
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		check(!fstat(files[i], &st) && st.st_size == 0);
+}
+
+static void descriptors_may_be_closed(void **state)
+{
+	struct target target;
+
+	(void)state;
+	start(&target, closes_everything);
+	meet(&target);
+	go(&target);
+	assert_int_equal(finish(&target), 0);
+}
+
+/* ---- a collector that stops, or dies ---- */
+
+static void steps_for_ever(void)
+{
+	setenv(GT_ENV_SCHEDULE, "skip_first=0,wait=0,warmup=1,active=1,repeat=0", 1);
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	inj_start(GT_DOOR_API); /* false when it was told to stop before it returned */
+	while (inj_alive()) {
+		inj_step(GT_STEP_API, 0);
+		usleep(100);
+	}
+	check(!inj_recording());
+	inj_step(GT_STEP_API, 0);
+}
+
+static void collector_dies(void **state)
+{
+	struct target target;
+
+	(void)state;
+	start(&target, steps_for_ever);
+	meet(&target);
+	next_phase(&target, GT_WHAT_OPEN);
+	shutdown(target.sock, SHUT_RDWR);
+	assert_int_equal(finish(&target), 0);
+}
+
+static void collector_says_stop(void **state)
+{
+	struct gt_msg_cycle stop = { .hdr = { GT_WIRE_MAGIC, GT_WIRE_VERSION, GT_MSG_STOP,
+					      sizeof(stop), 0 } };
+	struct target target;
+
+	(void)state;
+	start(&target, steps_for_ever);
+	meet(&target);
+	assert_int_equal(send(target.sock, &stop, sizeof(stop), 0), sizeof(stop));
+	assert_int_equal(finish(&target), 0);
+}
+
+/* ---- the program's own profiler ---- */
+
+static void yields(void)
+{
+	setenv(GT_ENV_SCHEDULE, "skip_first=0,wait=0,warmup=1,active=2,repeat=0", 1);
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	check(inj_start(GT_DOOR_API));
+	inj_step(GT_STEP_API, 0);
+	wait_for_go();
+	check(inj_recording());
+	inj_yield();
+	inj_yield();
+	check(!inj_recording());
+	inj_resume();
+	for (int i = 0; i < 3; i++)
+		inj_step(GT_STEP_API, 0);
+	check(!inj_recording());
+	inj_resume();
+	for (int i = 0; i < 3; i++)
+		inj_step(GT_STEP_API, 0);
+	wait_for_go();
+}
+
+static void makes_way(void **state)
+{
+	struct gt_msg_phase phase;
+	struct target target;
+
+	(void)state;
+	start(&target, yields);
+	meet(&target);
+	assert_int_equal(next_phase(&target, GT_WHAT_OPEN).cycle, 0);
+	go(&target);
+	phase = next_phase(&target, GT_WHAT_YIELD);
+	assert_int_equal(phase.cycle, 0);
+	assert_int_equal(phase.value, 1);
+	/* The next cycle's turn comes while the program's profiler runs. */
+	assert_int_equal(next_phase(&target, GT_WHAT_YIELD).cycle, 1);
+	next_phase(&target, GT_WHAT_RESUME);
+	assert_int_equal(next_phase(&target, GT_WHAT_OPEN).cycle, 2);
+	go(&target);
+	assert_int_equal(finish(&target), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_that_are_not_traced),
+		cmocka_unit_test(follows_the_schedule),
+		cmocka_unit_test(children_are_inert),
+		cmocka_unit_test(descriptors_may_be_closed),
+		cmocka_unit_test(collector_dies),
+		cmocka_unit_test(collector_says_stop),
+		cmocka_unit_test(makes_way),
+	};
+
+	return cmocka_run_group_tests(tests, listen_here, stop_listening);
+}

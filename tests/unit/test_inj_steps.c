@@ -1,0 +1,245 @@
+/* Which marks are steps, and from which on CUPTI is wanted. */
+#include "events.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* Each case runs in a process of its own: which source rules is decided once in a process. */
+#define in_session(mode_, sources_, schedule_, ...)                            \
+	do {                                                                   \
+		pid_t child_ = fork();                                         \
+		int status_ = 0;                                               \
+		if (!child_) {                                                 \
+			start(mode_, sources_, (struct gt_schedule)schedule_); \
+			__VA_ARGS__;                                           \
+			_exit(0);                                              \
+		}                                                              \
+		assert_int_equal(waitpid(child_, &status_, 0), child_);        \
+		if (status_)                                                   \
+			fail_msg("line ~%d of the case failed", status_ >> 8); \
+	} while (0)
+
+#define check(cond)                                \
+	do {                                       \
+		if (!(cond))                       \
+			_exit(__LINE__ % 255 + 1); \
+	} while (0)
+
+#define ALL (1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_API)
+#define LATE                                                                         \
+	{                                                                            \
+		.skip_first = 100, .wait = 1, .warmup = 1, .active = 3, .repeat = 1, \
+	}
+
+static void start(enum gt_arena_mode mode, uint32_t sources, struct gt_schedule schedule)
+{
+	int fd;
+
+	inj_config.schedule = schedule;
+	inj_config.sources = sources;
+	check(!inj_arena_create(GT_ARENA_MIN_BYTES, mode, &fd));
+	check(!inj_events_init() && !inj_names_init());
+	atomic_store(&inj_live.alive, 1);
+	atomic_store(&inj_live.armed, 1); /* there is no control thread to wait for */
+}
+
+static void steps(enum gt_step_source source, uint64_t key, int count)
+{
+	while (count--)
+		inj_step(source, key);
+}
+
+static void mark(void)
+{
+	check(inj_reserve(GT_EV_MARK, sizeof(struct gt_ev_range)));
+	inj_commit();
+}
+
+static void one_source(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		const struct gt_ev_step *ev;
+
+		check(inj_arena->step == 0);
+		inj_step(GT_STEP_API, 0);
+		check(inj_arena->step == 1);
+		check(inj_arena->step_source == GT_STEP_API);
+		steps(GT_STEP_API, 0, 41);
+		check(inj_arena->step == 42);
+		/* each is in this thread's stream, with the number that begins */
+		ev = (const void *)inj_self->data;
+		for (uint32_t i = 1; i <= 42; i++, ev++)
+			check(ev->ev.type == GT_EV_STEP && ev->ev.step == i &&
+			      ev->source == GT_STEP_API);
+	});
+}
+
+static void authority(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		steps(GT_STEP_OPTIMIZER, 1, 5);
+		check(inj_arena->step == 5);
+		/* a higher one begins to rule with its own count */
+		inj_step(GT_STEP_NVTX, 0);
+		check(inj_arena->step == 1);
+		check(inj_arena->step_source == GT_STEP_NVTX);
+		steps(GT_STEP_OPTIMIZER, 1, 10);
+		check(inj_arena->step == 1);
+		steps(GT_STEP_API, 0, 2);
+		steps(GT_STEP_NVTX, 0, 7);
+		check(inj_arena->step == 2);
+		check(inj_arena->step_source == GT_STEP_API);
+		check(inj_steps_frozen() == GT_STEP_NONE);
+	});
+}
+
+static void frozen_by_warmup(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, GT_SCHEDULE_DEFAULT, {
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(inj_steps_frozen() == GT_STEP_NONE);
+		steps(GT_STEP_OPTIMIZER, 1, 1); /* step 2 is the warm-up */
+		check(inj_steps_frozen() == GT_STEP_OPTIMIZER);
+		steps(GT_STEP_API, 0, 9);
+		check(inj_arena->step == 2);
+		check(inj_arena->step_source == GT_STEP_OPTIMIZER);
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(inj_arena->step == 3);
+	});
+}
+
+static void only_what_was_asked_for(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, 1U << GT_STEP_NVTX, LATE, {
+		steps(GT_STEP_API, 0, 3);
+		steps(GT_STEP_OPTIMIZER, 1, 3);
+		check(inj_arena->step == 0);
+		steps(GT_STEP_NVTX, 0, 3);
+		check(inj_arena->step == 3);
+	});
+	in_session(GT_MODE_WHOLE, 0, LATE, {
+		steps(GT_STEP_API, 0, 3);
+		check(inj_arena->step == 0);
+		check(inj_arena->mode == GT_MODE_WHOLE);
+	});
+}
+
+static void recording_ends_with_the_first_mark(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_KEEP, ALL, LATE, {
+		check(inj_live.request == 0);
+		inj_step(GT_STEP_OPTIMIZER, 1);
+		check(inj_arena->mode == GT_MODE_STEPS);
+		check(inj_live.request == 1);
+		inj_step(GT_STEP_OPTIMIZER, 1);
+		check(inj_live.request == 1); /* nothing changes: no wake-up */
+	});
+}
+
+static void several_optimizers(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		for (int i = 0; i < 10; i++) {
+			inj_step(GT_STEP_OPTIMIZER, 0xa);
+			inj_step(GT_STEP_OPTIMIZER, 0xb);
+			inj_step(GT_STEP_OPTIMIZER, 0xb);
+			inj_step(GT_STEP_OPTIMIZER, 0xc);
+		}
+		check(inj_arena->step == 10);
+	});
+}
+
+static void one_optimizer_in_parts(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		/* While calls are seen, a step has at least one of them. */
+		atomic_store(&inj_live.taking, 1);
+		for (int i = 0; i < 10; i++) {
+			mark();
+			inj_step(GT_STEP_OPTIMIZER, 0xa);
+			inj_step(GT_STEP_OPTIMIZER, 0xa);
+			inj_step(GT_STEP_OPTIMIZER, 0xa);
+		}
+		check(inj_arena->step == 10);
+	});
+}
+
+static void wanted(void **state)
+{
+	struct gt_sched_pos pos;
+
+	(void)state;
+	inj_config.schedule = (struct gt_schedule)GT_SCHEDULE_DEFAULT;
+	for (uint64_t step = 0; step < 10; step++)
+		assert_int_equal(inj_steps_wanted(step, &pos), step >= 2 && step < 6);
+	/* Without a warm-up: from the step before. */
+	inj_config.schedule.warmup = 0;
+	for (uint64_t step = 0; step < 10; step++)
+		assert_int_equal(inj_steps_wanted(step, &pos), step >= 1 && step < 5);
+	inj_config.schedule = (struct gt_schedule){ .active = 2, .repeat = 0 };
+	for (uint64_t step = 0; step < 10; step++)
+		assert_true(inj_steps_wanted(step, &pos));
+}
+
+static void use_range(const char *pattern)
+{
+	snprintf(inj_config.step_range, sizeof(inj_config.step_range), "%s", pattern);
+	check(!inj_steps_init());
+}
+
+static bool is_step(const char *name)
+{
+	return inj_is_step_name(name, strlen(name));
+}
+
+static void step_ranges(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		check(!is_step("anything"));
+		use_range("train_step");
+		check(is_step("train_step") && is_step("my train_step 5"));
+		check(!is_step("train") && !is_step(""));
+		check(!inj_is_step_name("train_step", 9));
+	});
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		use_range("^step [0-9]+$");
+		check(is_step("step 0") && is_step("step 1234"));
+		check(!is_step("a step 0") && !is_step("step x"));
+		/* the bytes need not end in NUL */
+		check(inj_is_step_name("step 12 tail", 7));
+		check(!inj_is_step_name("step 12", 5));
+	});
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		snprintf(inj_config.step_range, sizeof(inj_config.step_range), "(");
+		check(inj_steps_init() == -EINVAL);
+		check(!is_step("("));
+	});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_source),
+		cmocka_unit_test(authority),
+		cmocka_unit_test(frozen_by_warmup),
+		cmocka_unit_test(only_what_was_asked_for),
+		cmocka_unit_test(recording_ends_with_the_first_mark),
+		cmocka_unit_test(several_optimizers),
+		cmocka_unit_test(one_optimizer_in_parts),
+		cmocka_unit_test(wanted),
+		cmocka_unit_test(step_ranges),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
