@@ -124,16 +124,17 @@ struct gt_recorder {
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in order; NULL behind window_count */
 	size_t window_count;
-	uint64_t off_ns;          /* when the target last switched off; 0: never so far */
-	uint64_t yield_ns;        /* when it made room for the program's own profiler */
-	uint64_t yielded;         /* and the cycle that took place, + 1 */
-	uint64_t next_id;         /* cycles below it are open or done */
-	struct gt_window *whole;  /* of windows, when mode KEEP or WHOLE made one */
-	bool whole_mode;          /* all events belong to whole */
-	bool whole_done;          /* and it is complete */
-	char *whole_path;         /* its file, which a real window may replace; NULL: none */
-	uint32_t cached_step;     /* of the last event */
-	struct gt_window *cached; /* and its window */
+	uint64_t off_ns;           /* when the target last switched off; 0: never so far */
+	uint64_t yield_ns;         /* when it made room for the program's own profiler */
+	uint64_t yielded;          /* and the cycle that took place, + 1 */
+	struct gt_msg_phase close; /* the last CLOSE; its hdr.type is 0 before the first one */
+	uint64_t next_id;          /* cycles below it are open or done */
+	struct gt_window *whole;   /* of windows, when mode KEEP or WHOLE made one */
+	bool whole_mode;           /* all events belong to whole */
+	bool whole_done;           /* and it is complete */
+	char *whole_path;          /* its file, which a real window may replace; NULL: none */
+	uint32_t cached_step;      /* of the last event */
+	struct gt_window *cached;  /* and its window */
 	enum gt_phase cached_phase;
 	uint64_t cached_cycle;
 	bool cached_valid;

@@ -144,6 +144,7 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 
 static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why);
 static void yield_window(struct gt_recorder *rec, struct gt_window *window);
+static void hear_close(struct gt_recorder *rec, struct gt_window *window);
 
 static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
 				    uint64_t step, uint64_t time_ns)
@@ -173,6 +174,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	rec->next_id = pos->cycle + 1;
 	if (rec->yielded == pos->cycle + 1)
 		yield_window(rec, window);
+	hear_close(rec, window);
 	gt_rec_forget(rec, first - GT_MIN(first, rec->config.schedule.warmup + 1));
 	return window;
 }
@@ -388,13 +390,20 @@ static void shorten_window(struct gt_window *window, uint64_t next)
 	window->cut = "the program ended before the window's last step";
 }
 
-static void on_close(struct gt_recorder *rec, struct gt_window *window,
-		     const struct gt_msg_phase *phase)
+/* The target's word that it closed this window, or a later one. */
+static void hear_close(struct gt_recorder *rec, struct gt_window *window)
 {
-	find_end(rec, window);
-	if (window->end_ns == UINT64_MAX)
-		window->end_ns = phase->time_ns;
-	shorten_window(window, phase->value);
+	const struct gt_msg_phase *close = &rec->close;
+	bool whole = window->id == GT_WHOLE_ID;
+
+	if (!close->hdr.type || window->told || (!whole && window->id > close->cycle))
+		return;
+	if (whole || window->id == close->cycle) {
+		shorten_window(window, close->value);
+		find_end(rec, window);
+		if (window->end_ns == UINT64_MAX)
+			window->end_ns = close->time_ns;
+	}
 	window->closed = true;
 	window->told = true;
 }
@@ -411,18 +420,19 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 		rec->yield_ns = phase->time_ns;
 		rec->yielded = phase->cycle + 1;
 		break;
-	case GT_WHAT_CLOSE:
+	case GT_WHAT_CLOSE: /* likewise */
+		rec->close = *phase;
+		rec->close.hdr.type = GT_MSG_PHASE;
 		break;
 	default:
 		return;
 	}
 	for (i = 0; i < rec->window_count; i++) {
 		struct gt_window *window = rec->windows[i];
-		bool whole = window->id == GT_WHOLE_ID;
 
-		if (phase->what == GT_WHAT_YIELD && !window->closed)
+		if (phase->what == GT_WHAT_CLOSE)
+			hear_close(rec, window);
+		else if (!window->closed)
 			yield_window(rec, window);
-		else if (phase->what == GT_WHAT_CLOSE && (whole || window->id == phase->cycle))
-			on_close(rec, window, phase);
 	}
 }

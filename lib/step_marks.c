@@ -32,10 +32,10 @@ void gt_steps_add(struct gt_steps *steps, const struct gt_step_mark *mark, uint3
 	}
 	/* Threads are read one after the other, so marks of several do not come in order. */
 	pos = pos_after(steps, mark->step);
-	if (pos && (steps->marks[pos - 1].step == mark->step ||
-		    steps->marks[pos - 1].time_ns > mark->time_ns))
+	if (pos && steps->marks[pos - 1].step == mark->step)
 		return;
-	if (pos < steps->count && steps->marks[pos].time_ns < mark->time_ns)
+	if (pos < steps->count && (steps->marks[pos].time_ns < mark->time_ns ||
+				   (pos && steps->marks[pos - 1].time_ns > mark->time_ns)))
 		return;
 	if (steps->count == GT_STEPS_KEPT) {
 		size_t half = GT_STEPS_KEPT / 2;
@@ -49,6 +49,9 @@ void gt_steps_add(struct gt_steps *steps, const struct gt_step_mark *mark, uint3
 	memmove(&steps->marks[pos + 1], &steps->marks[pos],
 		(steps->count - pos) * sizeof(steps->marks[0]));
 	steps->marks[pos] = *mark;
+	/* Somebody set the clock back: no step ends before it began. */
+	if (pos && mark->time_ns < steps->marks[pos - 1].time_ns)
+		steps->marks[pos].time_ns = steps->marks[pos - 1].time_ns;
 	steps->count++;
 }
 

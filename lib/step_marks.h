@@ -22,7 +22,8 @@ struct gt_steps {                                 /* { 0 } is an empty one */
 
 /*
  * A mark of a source with more authority throws the others away, since it counts for itself; one
- * with less is ignored, and so is one whose time does not lie between its neighbours'.
+ * with less is ignored, and so is one between others whose time does not lie between theirs. A
+ * newest one that seems to be older than the one before it gets that one's time.
  */
 void gt_steps_add(struct gt_steps *steps, const struct gt_step_mark *mark, uint32_t source);
 

@@ -1,0 +1,661 @@
+/* Which launches and GPU records are in which window's file, and when that is complete. */
+#include "base.h"
+#include "recorder_rig.h"
+
+/* ---- membership ---- */
+
+static void by_the_step_of_the_launch(void **state)
+{
+	const struct gt_trace *trace;
+	uint32_t i;
+
+	(void)state;
+	start();
+	for (i = 0; i < 6; i++) {
+		if (i)
+			step(i);
+		/* its GPU work always runs in the step after */
+		ab_launch(&ab, MAIN, i, 100 + i, AB_MS(10 * i + 5));
+		ab_kernel(&ab, 100 + i, AB_MS(10 * i + 15));
+	}
+	ab_flush(&ab);
+	close_cycle(60);
+	trace = only_trace();
+	assert_int_equal(trace->call_count, 2);
+	assert_int_equal(trace->gpu_count, 2);
+	assert_non_null(call_of(trace, 102));
+	assert_non_null(gpu_of(trace, 103));
+	assert_true(gpu_of(trace, 103)->has_launch);
+	assert_true(call_of(trace, 102)->call.launches);
+	assert_string_equal(gpu_of(trace, 102)->name, "kernel_one");
+	assert_true(trace->closed);
+	assert_true(trace->health.complete);
+	assert_int_equal(trace->health.gpu_without_launch, 0);
+	assert_int_equal(report.late, 0);
+	assert_int_equal(report.gpu_ops, 6);
+}
+
+static void record_before_launch(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_kernel(&ab, 7, AB_MS(21));
+	ab_flush(&ab);
+	drain(25);
+	assert_int_equal(fake_count, 0);
+	ab_launch(&ab, MAIN, 2, 7, AB_MS(20.9)); /* its call blocked until the kernel's end */
+	drain(35);
+	assert_true(gpu_of(only_trace(), 7)->has_launch);
+	assert_int_equal(only_trace()->call_count, 1);
+}
+
+static void names_come_late(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	/* the thread that uses a name is read before the one that announced it */
+	ab_call(&ab, (struct ab_call){ .tid = 11,
+				       .step = 2,
+				       .correlation = 7,
+				       .name_id = 50,
+				       .klass = GT_CALL_SYNC,
+				       .start_ns = AB_MS(21) });
+	ab_string(&ab, 12, 50, "cudaStreamSynchronize");
+	drain(25);
+	assert_string_equal(call_of(only_trace(), 7)->name, "cudaStreamSynchronize");
+	assert_false(call_of(only_trace(), 7)->call.launches);
+}
+
+static void unnamed(void **state)
+{
+	const struct gt_trace *trace;
+
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_kernel_on(&ab, 1, 7, AB_MS(22), AB_MS(23), 999);
+	ab_kernel_on(&ab, 2, 7, AB_MS(22), AB_MS(23), UINT64_C(0x7fff00001000));
+	ab_flush(&ab);
+	drain(25);
+	trace = only_trace();
+	assert_string_equal(call_of(trace, 1)->name, "cuda 211");
+	assert_string_equal(gpu_of(trace, 1)->name, "kernel 0x3e7");
+	assert_string_equal(gpu_of(trace, 2)->name, "kernel 0x7fff00001000");
+}
+
+static void launched_before_recording(void **state)
+{
+	const struct gt_trace *trace;
+
+	(void)state;
+	start();
+	steps_to(5);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_kernel(&ab, 90, AB_MS(25)); /* nothing is known of its launch */
+	ab_kernel(&ab, 91, AB_MS(19)); /* nor of these, but they are not of the window's time */
+	ab_kernel(&ab, 92, AB_MS(41));
+	ab_flush(&ab);
+	close_cycle(60);
+	assert_false(report.drained); /* the launch of 90 could still be written */
+	drain(161);
+	assert_true(report.drained);
+	trace = only_trace();
+	assert_int_equal(trace->gpu_count, 2);
+	assert_false(gpu_of(trace, 90)->has_launch);
+	assert_int_equal(trace->health.gpu_without_launch, 1);
+}
+
+static void only_active_steps_make_files(void **state)
+{
+	(void)state;
+	start();
+	steps_to(1);
+	ab_launch(&ab, MAIN, 1, 1, AB_MS(11));
+	ab_kernel(&ab, 1, AB_MS(12));
+	ab_flush(&ab);
+	drain(15);
+	finish(false, 20);
+	assert_int_equal(fake_count, 0);
+	assert_int_equal(path_calls, 0);
+	assert_int_equal(report.closed_count, 0);
+}
+
+static void cycles(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1, .repeat = 0 };
+	start();
+	for (i = 0; i < 8; i++) {
+		if (i)
+			step(i);
+		ab_launch(&ab, MAIN, i, i + 1, AB_MS(10 * i + 1));
+		ab_kernel(&ab, i + 1, AB_MS(10 * i + 2));
+		ab_flush(&ab);
+		drain(10 * i + 5);
+	}
+	drain(80);
+	finish(false, 500);
+	assert_int_equal(fake_count, 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(fake_traces[i].meta.cycle, i + 1);
+		assert_int_equal(fake_traces[i].gpu_count, 1);
+		assert_non_null(gpu_of(&fake_traces[i], 2 * i + 2));
+		assert_true(fake_traces[i].health.complete);
+	}
+}
+
+/* Each step a window of its own, and no GPU record comes: only so many wait. */
+static void many_windows(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1, .repeat = 0 };
+	start();
+	for (i = 0; i < 40; i++) {
+		if (i)
+			step(i);
+		ab_launch(&ab, MAIN, i, i + 1, AB_MS(10 * i + 1));
+	}
+	drain(401);
+	assert_int_equal(report.closed_count, 24);
+	assert_false(report.closed[0].complete);
+	assert_int_equal(report.closed[0].losses, 1);
+	finish(false, 500);
+	assert_int_equal(report.closed_count, 16);
+	assert_int_equal(fake_count, 40);
+}
+
+static void correlation_wraps(void **state)
+{
+	const struct gt_trace *trace;
+	uint32_t i, id;
+
+	(void)state;
+	start();
+	steps_to(2);
+	for (i = 0; i < 10; i++) {
+		id = UINT32_MAX - 4 + i;
+		ab_launch(&ab, MAIN, 2, id, AB_MS(20) + i * 20000);
+		ab_kernel(&ab, id, AB_MS(20) + i * 20000 + 15000);
+	}
+	ab_flush(&ab);
+	steps_to(4);
+	close_cycle(50);
+	drain(200);
+	trace = only_trace();
+	assert_int_equal(trace->gpu_count, 10);
+	assert_true(trace->health.complete);
+}
+
+/* An id that comes again in a later window finds its new launch, whichever half is first. */
+static void correlation_reused(void **state)
+{
+	(void)state;
+	config.schedule.repeat = 2;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 7, AB_MS(21)); /* its record is lost */
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	phase(GT_WHAT_OFF, 0, 0, 45);
+	drain(50);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(fake_traces[0].health.launches_without_gpu, 1);
+	steps_to(5);
+	ab_launch(&ab, MAIN, 5, 1000, AB_MS(51));
+	drain(55);
+	ab_kernel(&ab, 7, AB_MS(52));
+	ab_kernel(&ab, 1000, AB_MS(52));
+	ab_flush(&ab);
+	drain(56);
+	assert_int_equal(report.late, 0);
+	ab_launch(&ab, MAIN, 5, 7, AB_MS(51.5));
+	drain(58);
+	assert_int_equal(fake_traces[1].gpu_count, 2);
+}
+
+/* ---- drained, and complete ---- */
+
+static void drained(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	drain(25);
+	assert_int_equal(report.open_cycle, 1);
+	assert_int_equal(report.phase, GT_PHASE_ACTIVE);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	drain(55);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(50));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained);
+	assert_int_equal(report.drained_cycle, 0);
+	assert_int_equal(report.closed_count, 0); /* for a step to compare with */
+	drain(75);
+	assert_false(report.drained); /* said once */
+	steps_to(6);
+	drain(76);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(report.open_cycle, 0);
+	assert_int_equal(report.closed[0].cycle, 1);
+	assert_int_equal(report.closed[0].first_step, 2);
+	assert_int_equal(report.closed[0].last_step, 3);
+	assert_true(report.closed[0].complete);
+	assert_false(report.closed[0].whole_run);
+	assert_string_equal(report.closed[0].path, "cycle1");
+	assert_true(only_trace()->health.step_after_ms == 10.0);
+	assert_true(only_trace()->health.step_active_ms == 10.0);
+	assert_true(only_trace()->health.step_before_ms == 10.0);
+	assert_true(only_trace()->closed);
+}
+
+/* A call that was under way when the window closed comes a moment after. */
+static void late_call(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	drain(42);
+	assert_false(report.drained);
+	ab_call(&ab, (struct ab_call){ .tid = 55,
+				       .step = 3,
+				       .correlation = 2,
+				       .klass = GT_CALL_COPY,
+				       .start_ns = AB_MS(39),
+				       .end_ns = AB_MS(43) });
+	drain(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 2, AB_MS(41));
+	ab_flush(&ab);
+	drain(52);
+	assert_true(report.drained);
+	assert_int_equal(only_trace()->gpu_count, 2);
+}
+
+/* Without the message (the program closed its descriptors) the step tells, later. */
+static void drained_without_message(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	drain(45);
+	drain(60);
+	assert_false(report.drained);
+	drain(145);
+	assert_true(report.drained);
+}
+
+static void no_record_expected(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		uint16_t klass;
+	} calls[] = {
+		{ GT_CALL_CAPTURED, GT_CALL_KERNEL },
+		{ GT_CALL_EMPTY, GT_CALL_COPY },
+		{ GT_CALL_FAILED, GT_CALL_KERNEL },
+		{ GT_CALL_CAPTURED, GT_CALL_GRAPH },
+		{ 0, GT_CALL_SYNC },
+		{ 0, GT_CALL_ALLOC },
+	};
+	const struct gt_trace *trace;
+	size_t i;
+
+	(void)state;
+	start();
+	steps_to(4);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		ab_call(&ab, (struct ab_call){ .tid = MAIN,
+					       .step = 2,
+					       .flags = calls[i].flags,
+					       .correlation = (uint32_t)i + 1,
+					       .stream = 7,
+					       .klass = calls[i].klass,
+					       .start_ns = AB_MS(21 + i) });
+	close_cycle(50);
+	assert_true(report.drained);
+	trace = only_trace();
+	assert_int_equal(trace->call_count, ARRAY_SIZE(calls));
+	for (i = 0; i < trace->call_count; i++)
+		assert_false(trace->calls[i].call.launches);
+	assert_true(trace->calls[0].call.captured);
+	drain(200);
+	assert_true(trace->health.complete);
+	assert_int_equal(trace->health.captured_launches, 2);
+	assert_int_equal(trace->health.launches_without_gpu, 0);
+}
+
+static void switched_off(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	phase(GT_WHAT_OFF, 0, 0, 5); /* of an earlier time: means nothing for this window */
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_kernel(&ab, 2, AB_MS(23));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_int_equal(report.closed_count, 0);
+	phase(GT_WHAT_OFF, 0, 0, 2040);
+	drain(2045);
+	assert_int_equal(report.closed_count, 1);
+	assert_false(report.closed[0].complete);
+	assert_int_equal(report.closed[0].losses, 1);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+	assert_non_null(strstr(only_trace()->reason, "1 launches have no GPU record"));
+	assert_false(call_of(only_trace(), 1)->call.launches);
+	assert_true(call_of(only_trace(), 2)->call.launches);
+	/* what comes after that is not lost unsaid */
+	ab_kernel(&ab, 1, AB_MS(24));
+	ab_flush(&ab);
+	drain(2050);
+	assert_int_equal(report.late, 1);
+}
+
+static void gives_up(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	close_cycle(50);
+	drain(3000);
+	assert_int_equal(report.closed_count, 0);
+	drain(3051);
+	assert_int_equal(report.closed_count, 1);
+	assert_false(report.closed[0].complete);
+}
+
+static void dropped(void **state)
+{
+	(void)state;
+	start();
+	steps_to(1);
+	atomic_store(&ab.hdr->dropped_cupti, 5); /* before the window */
+	drain(15);
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->dropped_cupti, 7);
+	atomic_store(&ab.hdr->dropped_arena, 3);
+	atomic_store(&ab.hdr->dropped_events, 4);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->health.dropped_cupti, 2);
+	assert_int_equal(only_trace()->health.dropped_arena, 3);
+	assert_int_equal(only_trace()->health.dropped_ring, 4);
+	assert_false(only_trace()->health.complete);
+	assert_int_equal(report.closed[0].losses, 9);
+}
+
+static void untimed_records(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_kernel_on(&ab, 1, 7, 0, 0, 1);
+	ab_kernel_on(&ab, 3, 7, AB_MS(30), AB_MS(29), 1); /* before its launch */
+	ab_kernel(&ab, 2, AB_MS(23));
+	ab_flush(&ab);
+	drain(45);
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(50);
+	assert_true(report.drained); /* they never come again */
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_int_equal(only_trace()->call_count, 3);
+	assert_false(call_of(only_trace(), 1)->call.launches);
+	assert_int_equal(only_trace()->health.bad_records, 2);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
+}
+
+/* ---- graphs ---- */
+
+static void graph(uint32_t number, uint32_t correlation, uint32_t stream, double ms)
+{
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = number,
+				       .correlation = correlation,
+				       .stream = stream,
+				       .klass = GT_CALL_GRAPH,
+				       .start_ns = AB_MS(ms) });
+}
+
+static void graph_of_many(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	for (i = 0; i < 20; i++)
+		ab_kernel(&ab, 5, AB_MS(32 + i));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_false(report.drained); /* there may be more of it */
+	steps_to(5);
+	ab_kernel(&ab, 5, AB_MS(53));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained); /* a further step went by */
+	drain(200);
+	assert_int_equal(only_trace()->call_count, 1);
+	assert_int_equal(only_trace()->gpu_count, 21);
+	assert_true(only_trace()->health.complete);
+}
+
+static void graph_and_later_work(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	ab_kernel(&ab, 5, AB_MS(32));
+	ab_kernel_on(&ab, 6, 8, AB_MS(41), AB_MS(42), 1); /* later, but on another stream */
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 7, AB_MS(41)); /* launched after the window, on its stream */
+	ab_flush(&ab);
+	drain(61);
+	assert_true(report.drained);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+}
+
+/* A graph without kernels: work launched later on its stream proves it. */
+static void graph_of_none(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, UINT32_MAX, 7, 31);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(33)); /* later: the ids have wrapped */
+	close_cycle(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(34));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+	assert_false(call_of(only_trace(), UINT32_MAX)->call.launches);
+}
+
+static void graph_without_records(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	close_cycle(50);
+	steps_to(6);
+	drain(70);
+	assert_false(report.drained);
+	phase(GT_WHAT_OFF, 0, 0, 2050);
+	drain(2060);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+}
+
+static void graph_as_one_record(void **state)
+{
+	unsigned char record[56] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	ab_u32(record, 0, 51);
+	ab_u32(record, 4, 5);
+	ab_u64(record, 8, AB_MS(32));
+	ab_u64(record, 16, AB_MS(35));
+	ab_record(&ab, record, sizeof(record));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_true(report.drained);
+	assert_int_equal(gpu_of(only_trace(), 5)->op.kind, GT_GPU_GRAPH);
+}
+
+/* ---- the program ends ---- */
+
+static void ends_in_the_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	drain(25);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 3, 28); /* at its exit, in step 2 */
+	finish(false, 30);
+	assert_int_equal(report.closed_count, 1);
+	assert_true(report.closed[0].complete);
+	assert_int_equal(report.closed[0].last_step, 2);
+	assert_non_null(strstr(only_trace()->warning, "ended before"));
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
+static void killed(void **state)
+{
+	unsigned char zero[216] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(22.5));
+	ab_name(&ab, GT_EV_POINTER, MAIN, UINT64_C(0x7fff12345678), 1, 0);
+	ab_kernel_on(&ab, 1, 7, AB_MS(22), AB_MS(23), UINT64_C(0x7fff12345678));
+	ab_kernel_on(&ab, 2, 7, AB_MS(23), 0, 1); /* was running */
+	ab_record(&ab, zero, sizeof(zero));       /* reserved, not written */
+	ab_kernel_on(&ab, 3, 7, AB_MS(23), AB_MS(24), 1);
+	/* CUPTI never said how much of its buffer is valid */
+	atomic_store(&ab.records->used_bytes, 0);
+	drain(25);
+	assert_int_equal(report.gpu_ops, 0);
+	finish(true, 30);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_string_equal(gpu_of(only_trace(), 1)->name, "kernel_one");
+	assert_int_equal(only_trace()->call_count, 3);
+	assert_int_equal(only_trace()->health.bad_records, 1);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
+	assert_false(report.closed[0].complete);
+	assert_non_null(strstr(only_trace()->reason, "killed"));
+}
+
+static void killed_after_the_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	finish(true, 45);
+	assert_true(report.closed[0].complete);
+}
+
+/* ---- the program's own profiler ---- */
+
+static void yields(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	phase(GT_WHAT_YIELD, 0, 2, 25); /* before anything was read */
+	phase(GT_WHAT_OFF, 0, 0, 26);
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(28)); /* the injection came back in the same window */
+	drain(30);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_non_null(strstr(only_trace()->warning, "torch.profiler"));
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
+	drain(31);
+	assert_int_equal(report.late, 0);
+	assert_int_equal(fake_count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(by_the_step_of_the_launch),
+		TEST(record_before_launch),
+		TEST(names_come_late),
+		TEST(unnamed),
+		TEST(launched_before_recording),
+		TEST(only_active_steps_make_files),
+		TEST(cycles),
+		TEST(many_windows),
+		TEST(correlation_wraps),
+		TEST(correlation_reused),
+		TEST(drained),
+		TEST(late_call),
+		TEST(drained_without_message),
+		TEST(no_record_expected),
+		TEST(switched_off),
+		TEST(gives_up),
+		TEST(dropped),
+		TEST(untimed_records),
+		TEST(graph_of_many),
+		TEST(graph_and_later_work),
+		TEST(graph_of_none),
+		TEST(graph_without_records),
+		TEST(graph_as_one_record),
+		TEST(ends_in_the_window),
+		TEST(killed),
+		TEST(killed_after_the_window),
+		TEST(yields),
+	};
+
+	return cmocka_run_group_tests_name("recorder", tests, NULL, NULL);
+}
