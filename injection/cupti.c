@@ -182,6 +182,7 @@ void inj_cupti_probe_records(__typeof__(cuptiActivityGetNextRecord) *next_record
 
 	for (size_t i = 0; i < ARRAY_SIZE(buffer); i++)
 		memcpy(&buffer[i], &filler, sizeof(filler));
+	ret_bytes[0] = 0;
 	for (uint32_t kind = 1; kind < GT_KIND_MAX; kind++) {
 		CUpti_Activity *record = NULL;
 		size_t size = 0;
