@@ -7,9 +7,9 @@
 
 /*
  * The kernel, and even more a launcher that signals one process after the other, may reach gtrace
- * before the witness, which is therefore asked a little later.
+ * before the witness: a "no" counts when it is repeated after this time.
  */
-#define ASK_AFTER_MS     30
+#define ASK_AGAIN_MS     30
 #define ANSWER_WITHIN_MS 200 /* the witness may have been stopped */
 #define TICK_MS          10
 
@@ -22,6 +22,13 @@ static void pass_on(struct gt_target *target, struct gt_target_question *questio
 		sigqueue(target->pid, question->mark.signo, question->value);
 	else
 		kill(target->pid, question->mark.signo);
+}
+
+static void ask(struct gt_target *target, struct gt_target_question *question)
+{
+	question->answered = false;
+	if (gt_witness_ask(target->witness, &question->mark) < 0)
+		pass_on(target, question);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -37,12 +44,11 @@ static void on_tick(uv_timer_t *timer)
 		if (!question->open)
 			continue;
 		age_ms = uv_now(timer->loop) - question->signal_ms;
-		if (!question->asked && age_ms >= ASK_AFTER_MS) {
-			question->asked = true;
-			if (gt_witness_ask(target->witness, &question->mark) < 0)
-				pass_on(target, question);
-		} else if (age_ms >= ASK_AFTER_MS + ANSWER_WITHIN_MS) {
+		if (age_ms >= ANSWER_WITHIN_MS) {
 			pass_on(target, question);
+		} else if (question->answered && age_ms >= ASK_AGAIN_MS) {
+			question->asked_again = true;
+			ask(target, question);
 		}
 		any |= question->open;
 	}
@@ -73,9 +79,10 @@ static void on_answer(uv_poll_t *poll, int status, int events)
 		question = find(target, &answer.mark);
 		if (!question)
 			continue;
+		question->answered = true;
 		if (answer.seen)
 			question->open = false;
-		else
+		else if (question->asked_again)
 			pass_on(target, question);
 	}
 	if (rc == -EPIPE)
@@ -103,6 +110,7 @@ static void question_signal(struct gt_target *target, const struct signalfd_sigi
 		if (target->questions[i].open)
 			continue;
 		target->questions[i] = question;
+		ask(target, &target->questions[i]);
 		if (!uv_is_active((uv_handle_t *)&target->timer))
 			uv_timer_start(&target->timer, on_tick, TICK_MS, TICK_MS);
 		return;

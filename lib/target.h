@@ -19,7 +19,8 @@ struct gt_target_question { /* a signal for which the witness is to be asked */
 	struct gt_witness_mark mark;
 	union sigval value; /* of sigqueue() */
 	bool open;
-	bool asked;
+	bool asked_again;   /* its next answer counts, also when it is no */
+	bool answered;      /* no, so far */
 	bool pass_on;       /* unless the witness got it, too */
 	uint64_t signal_ms; /* when it came, uv_now() */
 };
