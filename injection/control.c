@@ -90,6 +90,8 @@ void inj_tell_devices(void)
 	if (devices_told || !ctl->attached || ctl->mute)
 		return;
 	devices_told = inj_devices_send();
+	if (devices_told)
+		inj_exit_early();
 	runtime_version = inj_runtime_version();
 	if (runtime_version)
 		inj_tell(GT_WHAT_ATTACHED, 0, 0);
@@ -223,6 +225,7 @@ void inj_control_attach(void)
 	enum attach_state state = ATTACH_FAILED;
 	int err = inj_arena_attach();
 
+	inj_device_init();
 	if (err < 0)
 		inj_log(GT_LOG_WARN, "no memory for GPU work: %s", strerrordesc_np(-err));
 	else if (inj_cupti_load()) {

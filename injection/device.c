@@ -6,55 +6,65 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-/* By name from the program's own libcuda; the function's type is that of its declaration. */
-#define DRIVER(name) ((__typeof__(name) *)driver_symbol(#name))
+#define DRIVER_API(X)           \
+	X(cuDriverGetVersion)   \
+	X(cuDeviceGetCount)     \
+	X(cuDeviceGet)          \
+	X(cuDeviceGetName)      \
+	X(cuDeviceGetAttribute) \
+	X(cuDeviceTotalMem_v2)
 
-static void *driver_symbol(const char *name)
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+	DRIVER_API(MEMBER)
+#undef MEMBER
+	int (*cudaRuntimeGetVersion)(int *version);
+} driver;
+
+/* RTLD_NOLOAD: what the program has loaded, or nothing. */
+static void *find(const char *library, const char *name)
 {
-	void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 	void *symbol = handle ? dlsym(handle, name) : NULL;
 
 	if (handle)
-		dlclose(handle); /* only the count that RTLD_NOLOAD added */
+		dlclose(handle); /* only the count that dlopen() added */
 	return symbol;
+}
+
+void inj_device_init(void)
+{
+	static const char *const runtimes[] = { "libcudart.so.13", "libcudart.so.12",
+						"libcudart.so.11.0" };
+
+#define RESOLVE(name) driver.name = (__typeof__(name) *)find("libcuda.so.1", #name);
+	DRIVER_API(RESOLVE)
+#undef RESOLVE
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes) && !driver.cudaRuntimeGetVersion; i++)
+		driver.cudaRuntimeGetVersion =
+			(int (*)(int *))find(runtimes[i], "cudaRuntimeGetVersion");
 }
 
 uint32_t inj_driver_version(void)
 {
-	__typeof__(cuDriverGetVersion) *get_version = DRIVER(cuDriverGetVersion);
 	int version = 0;
 
-	if (get_version && get_version(&version) != CUDA_SUCCESS)
+	if (driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) != CUDA_SUCCESS)
 		version = 0;
 	return (uint32_t)version;
 }
 
 uint32_t inj_runtime_version(void)
 {
-	static const char *const names[] = { "libcudart.so.13", "libcudart.so.12",
-					     "libcudart.so.11.0" };
 	int version = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names) && !version; i++) {
-		void *handle = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
-		int (*get_version)(int *);
-
-		if (!handle)
-			continue;
-		get_version = (int (*)(int *))dlsym(handle, "cudaRuntimeGetVersion");
-		if (get_version && get_version(&version))
-			version = 0;
-		dlclose(handle);
-	}
+	if (driver.cudaRuntimeGetVersion && driver.cudaRuntimeGetVersion(&version))
+		version = 0;
 	return (uint32_t)version;
 }
 
 static void send_device(int ordinal)
 {
-	__typeof__(cuDeviceGet) *get = DRIVER(cuDeviceGet);
-	__typeof__(cuDeviceGetName) *get_name = DRIVER(cuDeviceGetName);
-	__typeof__(cuDeviceGetAttribute) *get_attribute = DRIVER(cuDeviceGetAttribute);
-	__typeof__(cuDeviceTotalMem) *total_mem = DRIVER(cuDeviceTotalMem_v2);
 	struct gt_msg_device msg = { .id = (uint32_t)ordinal };
 	const struct {
 		CUdevice_attribute attribute;
@@ -82,32 +92,36 @@ static void send_device(int ordinal)
 	size_t bytes = 0;
 	int value;
 
-	if (!get || !get_attribute || get(&device, ordinal) != CUDA_SUCCESS)
+	if (!driver.cuDeviceGet || !driver.cuDeviceGetAttribute ||
+	    driver.cuDeviceGet(&device, ordinal) != CUDA_SUCCESS)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		if (get_attribute(&value, wanted[i].attribute, device) != CUDA_SUCCESS || value < 0)
+		if (driver.cuDeviceGetAttribute(&value, wanted[i].attribute, device) !=
+			    CUDA_SUCCESS ||
+		    value < 0)
 			continue;
 		if (wanted[i].ret)
 			*wanted[i].ret = (uint32_t)value;
 		else
 			*wanted[i].ret64 = (uint64_t)value;
 	}
-	if (get_name && get_name(msg.name, sizeof(msg.name) - 1, device) != CUDA_SUCCESS)
+	if (driver.cuDeviceGetName &&
+	    driver.cuDeviceGetName(msg.name, sizeof(msg.name) - 1, device) != CUDA_SUCCESS)
 		msg.name[0] = '\0';
-	if (total_mem && total_mem(&bytes, device) == CUDA_SUCCESS)
+	if (driver.cuDeviceTotalMem_v2 &&
+	    driver.cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS)
 		msg.total_global_mem = bytes;
 	inj_transport_send(GT_MSG_DEVICE, &msg, sizeof(msg), 10);
 }
 
 bool inj_devices_send(void)
 {
-	__typeof__(cuDeviceGetCount) *get_count = DRIVER(cuDeviceGetCount);
 	int count = 0;
 
-	if (!get_count)
+	if (!driver.cuDeviceGetCount)
 		return true;
 	/* Not initialized: cuInit() has not returned to the program yet. */
-	if (get_count(&count) != CUDA_SUCCESS)
+	if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
 		return false;
 	for (int i = 0; i < count; i++)
 		send_device(i);

@@ -4,6 +4,7 @@
 #include "events.h"
 #include "env.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -136,14 +137,25 @@ static void in_child(void)
 
 static void at_exit(void)
 {
-	if (inj_live_alive())
+	static _Atomic bool done;
+
+	if (inj_live_alive() && !atomic_exchange(&done, true))
 		inj_control_exit();
+}
+
+/* Handlers run in the reverse of the order in which they were registered. */
+void inj_exit_early(void)
+{
+	if (atexit(at_exit))
+		inj_log(GT_LOG_DEBUG, "no hook for the end of the program");
 }
 
 /* ---- the session ---- */
 
 static int say_hello(int arena_fd)
 {
+	const char *(*python_version)(void) =
+		(const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
 	struct gt_msg_hello hello = {
 		.arena_bytes = inj_arena->arena_bytes,
 		.realtime_ns = inj_clock_ns(CLOCK_REALTIME),
@@ -157,6 +169,9 @@ static int say_hello(int arena_fd)
 	};
 
 	snprintf(hello.comm, sizeof(hello.comm), "%s", program_invocation_short_name);
+	if (python_version) /* "3.11.2 (main, ..." */
+		snprintf(hello.python, sizeof(hello.python), "%.*s",
+			 (int)strcspn(python_version(), " "), python_version());
 	return inj_transport_connect(inj_config.socket, &hello, arena_fd);
 }
 
@@ -187,8 +202,9 @@ static void start(void)
 	}
 	inj_python_init();
 	madvise(&inj_live, sizeof(inj_live), MADV_WIPEONFORK);
-	if (pthread_atfork(NULL, NULL, in_child) || atexit(at_exit))
-		inj_log(GT_LOG_DEBUG, "no hooks for fork and exit");
+	if (pthread_atfork(NULL, NULL, in_child))
+		inj_log(GT_LOG_DEBUG, "no hook for fork");
+	inj_exit_early();
 	atomic_store(&inj_live.recording, inj_config.mode != GT_MODE_STEPS);
 	atomic_store(&inj_live.taking, inj_config.mode != GT_MODE_STEPS);
 	atomic_store(&inj_live.alive, 1);

@@ -117,6 +117,9 @@ int inj_control_start(void); /* 0 or -errno */
 /* The first cuInit() is running on this thread: find CUPTI, switch on what is wanted by now. */
 void inj_control_attach(void);
 
+/* Have inj_control_exit() called before the exit handlers that CUDA has registered by now. */
+void inj_exit_early(void);
+
 /* The program ends in an orderly way. Waits 200 ms at most, and only with a window open. */
 void inj_control_exit(void);
 
@@ -131,6 +134,9 @@ bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos);
 enum gt_step_source inj_steps_frozen(void);
 
 /* ---- device.c ---- */
+
+/* Find what follows in the program's libraries; on its thread, as the loader's lock may be held. */
+void inj_device_init(void);
 
 uint32_t inj_driver_version(void);  /* cuDriverGetVersion(), 0 when not known */
 uint32_t inj_runtime_version(void); /* of a mapped libcudart, 0 when not known */
