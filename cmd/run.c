@@ -207,8 +207,8 @@ static void on_log(void *ctx, const struct gt_client_info *client, enum gt_log_l
 
 static void on_failed(void *ctx, const struct gt_client_info *client, const struct gt_err *err)
 {
-	(void)ctx;
 	(void)client;
+	((struct run *)ctx)->report.said_failure = true;
 	warn("%s", err->msg);
 }
 

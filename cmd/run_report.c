@@ -327,7 +327,7 @@ void run_report_end(struct run_report *report)
 	size_t i;
 
 	end_progress();
-	if (!report->file_count)
+	if (!report->file_count && !report->said_failure)
 		explain_nothing(report);
 	else if (report->whole_run)
 		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s "

@@ -1,0 +1,2 @@
+try gtrace --version
+try gtrace -V
