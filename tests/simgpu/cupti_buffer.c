@@ -47,6 +47,12 @@ static uint64_t flush_wanted;
 static uint64_t flush_done;
 static bool flush_forced;
 static size_t dropped;
+static struct {
+	uint64_t work;       /* records of GPU work announced */
+	uint64_t written;    /* all records */
+	uint64_t buffers;    /* requested */
+	uint64_t handed_out; /* buffers */
+} totals;
 static size_t attributes[16];
 
 static __thread struct thread *self;
@@ -140,6 +146,7 @@ static struct buffer *buffer_new(void)
 		free(buffer);
 		return NULL;
 	}
+	totals.buffers++;
 	return buffer;
 }
 
@@ -175,6 +182,7 @@ static void write_record(struct thread *thread, const struct sim_record *record)
 	}
 	memcpy(buffer->data + buffer->used, record->bytes, record->size_bytes);
 	buffer->used += record->size_bytes;
+	totals.written++;
 }
 
 static struct thread *this_thread(void)
@@ -205,6 +213,7 @@ void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
 			item->thread = thread;
 			item->record = *record;
 		}
+		totals.work++;
 		if (item && heap_push(item))
 			thread->pending++;
 		else
@@ -266,6 +275,7 @@ static void hand_out(void)
 		tell(NULL, 0, buffer->data, buffer->size, buffer->used);
 		free(buffer);
 		pthread_mutex_lock(&lock);
+		totals.handed_out++;
 	}
 }
 
@@ -318,12 +328,23 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+static void report(void)
+{
+	fprintf(stderr,
+		"simgpu: %llu pieces of work, %llu records written, %llu of %llu buffers handed "
+		"out\n",
+		(unsigned long long)totals.work, (unsigned long long)totals.written,
+		(unsigned long long)totals.handed_out, (unsigned long long)totals.buffers);
+}
+
 static void start_worker(void)
 {
 	sigset_t all;
 	sigset_t old;
 	pthread_t thread;
 
+	if (simgpu_faults()->report)
+		atexit(report);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&thread, NULL, worker, NULL) == 0)
