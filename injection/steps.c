@@ -96,7 +96,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	struct gt_sched_pos pos;
 	uint64_t old, new;
 	uint32_t count, mode = GT_MODE_KEEP, ticket;
-	bool first;
+	bool first, wanted;
 
 	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
 		return;
@@ -119,9 +119,12 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
 		return;
+	wanted = inj_steps_wanted(RULING_STEP(old), &pos);
+	/* Until the control thread has caught up: it may just be switching off what is on. */
+	if (wanted != inj_steps_wanted(count, &pos) || first)
+		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
 	ticket = inj_control_post();
 	/* A window that opens before it is switched on would miss its beginning. */
-	inj_steps_wanted(count, &pos);
 	if (pos.phase == GT_PHASE_ACTIVE &&
 	    !atomic_load_explicit(&inj_live.armed, memory_order_relaxed))
 		inj_control_wait(ticket, ARM_WAIT_MS);

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIMEOUT_S = 60
@@ -255,8 +256,8 @@ class Case:
         """The sample program in C: an argv. tools: steps in which it waits until gtrace listens, by
         default the warm-up and the first active one; its steps are faster than a busy machine. gone:
         before it ends it waits until gtrace has all of the last window, and listens no more."""
-        return [os.path.join(self.simgpu, program), '--truth', self.truth_path, *tools_at(tools, gone),
-                *map(str, args)]
+        return [os.path.join(self.simgpu, program), '--truth', self.truth_path, '--step-us', '5000',
+                *tools_at(tools, gone), *map(str, args)]
 
     def train_py(self, *args, tools=(2, 3), gone=True):
         """The one in Python. It is not built with the sanitizers its libraries may need."""
@@ -364,21 +365,22 @@ class Pipe:
             yield from file
 
 
-def run_one(build, function):
+def run_one(build, function, keep=False):
     """(what, text): 'ok', 'skip' or 'fail'."""
     directory = tempfile.mkdtemp(prefix='gtrace-e2e-')
+    what, text = 'ok', ''
     try:
         function(Case(build, directory))
-        return 'ok', ''
     except Skip as skip:
-        return 'skip', str(skip)
+        what, text = 'skip', str(skip)
     except Failure as failure:
-        return 'fail', str(failure)
+        what, text = 'fail', str(failure)
     except subprocess.TimeoutExpired as expired:
-        return 'fail', f'no end after {expired.timeout} s: {expired.cmd}; stderr {expired.stderr}'
-    except Exception as error:
-        import traceback
-
-        return 'fail', ''.join(traceback.format_exception(type(error), error, error.__traceback__)[-3:])
-    finally:
+        what, text = 'fail', f'no end after {expired.timeout} s: {expired.cmd}; stderr {expired.stderr}'
+    except Exception:
+        what, text = 'fail', traceback.format_exc(limit=-3)
+    if keep and what == 'fail':
+        text += f'\n{directory}'
+    else:
         shutil.rmtree(directory, ignore_errors=True)
+    return what, text

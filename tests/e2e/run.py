@@ -40,13 +40,15 @@ def main():
     parser.add_argument('-k', metavar='PATTERN', help='only tests whose name matches')
     parser.add_argument('-j', metavar='N', type=int, default=max(4, os.cpu_count() or 1))
     parser.add_argument('-v', action='store_true', help='with the time of each')
+    parser.add_argument('--repeat', metavar='N', type=int, default=1, help='run each N times')
+    parser.add_argument('--keep', action='store_true', help='leave the directories of failed tests')
     options = parser.parse_args()
-    tests = [t for t in discover() if not options.k or re.search(options.k, t[0])]
+    tests = [t for t in discover() if not options.k or re.search(options.k, t[0])] * options.repeat
     totals = {'ok': 0, 'fail': 0, 'skip': 0}
 
     def run(test):
         begun = time.monotonic()
-        return *harness.run_one(options.build, test[1]), time.monotonic() - begun
+        return *harness.run_one(options.build, test[1], options.keep), time.monotonic() - begun
 
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         pending = {pool.submit(run, test): test[0] for test in tests}
