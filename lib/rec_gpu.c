@@ -65,6 +65,7 @@ static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_l
 	launch->worked = true;
 	launch->traced = op->kind == GT_GPU_GRAPH;
 	if (record->type == GT_RECORD_UNTIMED) {
+		rec->bad_records++;
 		launch->untimed = true; /* CUPTI does not deliver it again */
 	} else {
 		if (!launch->written)
@@ -251,7 +252,6 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 	struct gt_window *window;
 
 	rec->gpu_ops++;
-	rec->bad_records += record->type == GT_RECORD_UNTIMED;
 	note_stream(rec, &record->op);
 	if (!launch) {
 		keep_orphan(rec, record);

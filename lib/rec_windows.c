@@ -232,11 +232,12 @@ static void find_end(const struct gt_recorder *rec, struct gt_window *window)
 {
 	const struct gt_step_mark *mark;
 
-	if (window->end_ns != UINT64_MAX || window->id == GT_WHOLE_ID)
+	if (window->id == GT_WHOLE_ID)
 		return;
+	/* What the target's control thread said came later than the mark that it followed. */
 	mark = gt_steps_after(&rec->steps, window->last_step);
 	if (mark)
-		window->end_ns = mark->time_ns;
+		window->end_ns = GT_MIN(window->end_ns, mark->time_ns);
 }
 
 /* All threads leave it, and what they have open is cut there. */
