@@ -7,17 +7,21 @@
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-/* Bits of the bytes that a backslash before them escapes. */
-static inline uint64_t escaped_bytes(uint64_t backslash, uint64_t *carry)
+/*
+ * Bits of the bytes that a backslash before them escapes, of a block of len bytes. *carry is that
+ * of its first byte, and then of the first byte behind it.
+ */
+static inline uint64_t escaped_bytes(uint64_t backslash, uint64_t *carry, size_t len)
 {
 	uint64_t escaped = *carry;
+	uint64_t last = UINT64_C(1) << (len - 1);
 
 	backslash &= ~escaped;
 	*carry = 0;
 	while (backslash) {
 		uint64_t bit = backslash & -backslash;
 
-		*carry = bit >> 63;
+		*carry = bit == last;
 		escaped |= bit << 1;
 		backslash &= ~(bit | bit << 1);
 	}
@@ -53,15 +57,15 @@ __attribute__((always_inline)) static inline const char *skip_piece(struct gt_js
 		skip->open = *at;
 	for (; at < end; at += GT_SCAN_BLOCK) {
 		struct gt_scan_block block;
-		uint64_t valid = end - at < GT_SCAN_BLOCK ? (UINT64_C(1) << (end - at)) - 1
-							  : UINT64_MAX;
+		size_t len = GT_MIN((size_t)(end - at), (size_t)GT_SCAN_BLOCK);
+		uint64_t valid = UINT64_MAX >> (GT_SCAN_BLOCK - len);
 		uint64_t in_string;
 		int closing;
 
 		scan(&block, at, skip->open);
 		block.quote &= valid;
 		if (GT_UNLIKELY(block.backslash || skip->escaped))
-			block.quote &= ~escaped_bytes(block.backslash & valid, &skip->escaped);
+			block.quote &= ~escaped_bytes(block.backslash & valid, &skip->escaped, len);
 		in_string = prefix_xor(block.quote) ^ skip->in_string;
 		closing = closing_bit(block.open & ~in_string & valid,
 				      block.close & ~in_string & valid, &skip->depth);

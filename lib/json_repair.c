@@ -64,9 +64,11 @@ static const char *repair_string(struct gt_json_text *text, const char *at, enum
 			gt_buf_byte(out, '"');
 			return at + 1;
 		}
-		if (*at == '\\') {
+		if (*at == '\\' && (unsigned char)at[1] >= 0x20) {
 			gt_buf_append(out, at, 2);
 			at++;
+		} else if (*at == '\\') {
+			gt_buf_append(out, "\\\\", 2);
 		} else if (*at == '"') {
 			gt_buf_append(out, "\\\"", 2);
 		} else if ((unsigned char)*at < 0x20) {

@@ -164,7 +164,7 @@ static void split_gpu_time(struct gt_summary_gpu *gpu)
 
 static bool has(struct gt_str text, struct gt_str part)
 {
-	return text.len && memmem(text.ptr, text.len, part.ptr, part.len);
+	return text.ptr && memmem(text.ptr, text.len, part.ptr, part.len);
 }
 
 /*

@@ -394,9 +394,8 @@ static int read_key(struct stream *s, struct gt_str *ret_key, const char **ret_v
 		*ret_value = at;
 		if (rc > 0 && at < s->text.end)
 			return 0;
-		*ret_value = NULL;
-		if ((rc <= 0 && !ended_early(s)) || s->input_ended ||
-		    left(s) >= GT_TRACE_MEMBER_MAX)
+		*ret_value = rc > 0 ? gt_json_fail(&s->text, at) : NULL;
+		if (!ended_early(s) || s->input_ended || left(s) >= GT_TRACE_MEMBER_MAX)
 			return 0;
 		rc = need_more(s);
 		if (rc)
@@ -427,7 +426,7 @@ static int read_member(struct stream *s)
 			s->bad_events = *value == '{' ? "an object" : "no array";
 		}
 		next = gt_json_value_end(&s->text, value);
-		if (next && (next < s->text.end || s->input_ended))
+		if (next && next < s->text.end)
 			break;
 		if ((!next && !ended_early(s)) || left(s) >= GT_TRACE_MEMBER_MAX) {
 			s->at = value;

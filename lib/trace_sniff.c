@@ -59,9 +59,17 @@ static bool is_text(struct gt_str head)
 	return true;
 }
 
+/* The index of the first byte from at on that is none of set. */
+static size_t skip_any(struct gt_str text, size_t at, const char *set)
+{
+	while (at < text.len && text.ptr[at] && strchr(set, text.ptr[at]))
+		at++;
+	return at;
+}
+
 const char *gt_trace_looks_like(struct gt_str head)
 {
-	size_t i;
+	size_t i, next;
 
 	for (i = 0; i < ARRAY_SIZE(magics); i++) {
 		if (gt_str_starts(head, magics[i].magic))
@@ -73,22 +81,18 @@ const char *gt_trace_looks_like(struct gt_str head)
 		head.ptr += 3;
 		head.len -= 3;
 	}
-	for (i = 0; i < head.len && strchr(" \t\r\n", head.ptr[i]) && head.ptr[i]; i++)
-		;
+	i = skip_any(head, 0, " \t\r\n");
 	if (i == head.len)
 		return NULL;
 	if (head.ptr[i] == '<')
 		return "an HTML or XML page";
-	if (head.ptr[i] == '{' || head.ptr[i] == '[') {
-		bool array = head.ptr[i] == '[';
-
-		for (i++; i < head.len && strchr(" \t\r\n", head.ptr[i]) && head.ptr[i]; i++)
-			;
-		if (i < head.len && head.ptr[i] == '\'')
-			return "Python's print of an object: write it with json.dump";
-		if (i < head.len && !array && !strchr("\"},", head.ptr[i]))
-			return "text that is not JSON";
-		return NULL;
-	}
-	return is_text(head) ? "text that is not JSON" : "binary data";
+	if (head.ptr[i] != '{' && head.ptr[i] != '[')
+		return is_text(head) ? "text that is not JSON" : "binary data";
+	next = skip_any(head, i, " \t\r\n[{");
+	if (next < head.len && head.ptr[next] == '\'')
+		return "Python's print of an object: write it with json.dump";
+	next = skip_any(head, i + 1, " \t\r\n");
+	if (head.ptr[i] == '{' && next < head.len && !strchr("\"},", head.ptr[next]))
+		return "text that is not JSON";
+	return NULL;
 }

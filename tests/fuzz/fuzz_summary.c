@@ -1,0 +1,62 @@
+/*
+ * fuzz_summary.c - a whole summary in every format; its numbers cannot contradict each other and
+ * no byte of the file steers a terminal.
+ */
+#include "base.h"
+#include "summary.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_gpus(const struct gt_summary *summary)
+{
+	for (size_t i = 0; i < summary->gpu_count; i++) {
+		const struct gt_summary_gpu *gpu = &summary->gpus[i];
+
+		check(gpu->compute_ns + gpu->exposed_comm_ns + gpu->exposed_memcpy_ns ==
+		      gpu->busy_ns);
+		check(gpu->busy_ns + gpu->idle_ns == gpu->span_ns);
+		check(gpu->exposed_comm_ns <= gpu->comm_ns);
+		check(gpu->exposed_memcpy_ns <= gpu->memcpy_ns);
+	}
+}
+
+static void check_safe(const struct gt_buf *text)
+{
+	for (size_t i = 0; i < text->len; i++)
+		check((unsigned char)text->data[i] >= 0x20 || text->data[i] == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gt_summary_style style = { .width = 80, .limit = 5 };
+	struct gt_summary *summary;
+	struct gt_gz_reader *gz;
+	struct gt_err err = { 0 };
+	int rc;
+
+	check(gt_gz_open_mem(&gz, data, size) == 0);
+	rc = gt_summary_read(&summary, gz, "fuzz", &err);
+	check(rc == 0 || (rc == -EBADMSG && err.msg[0]));
+	for (int i = GT_SUMMARY_TABLE; !rc && i <= GT_SUMMARY_MARKDOWN; i++) {
+		struct gt_buf out = { 0 };
+
+		style.format = (enum gt_summary_format)i;
+		check(gt_summary_print(summary, &style, &out) == 0);
+		check_safe(&out);
+		gt_buf_release(&out);
+	}
+	if (!rc) {
+		check_gpus(summary);
+		gt_summary_free(summary);
+	}
+	gt_gz_close(gz);
+	return 0;
+}

@@ -1,0 +1,268 @@
+/*
+ * test_summary.c - the numbers of a small trace, and how they are printed.
+ */
+#include "base.h"
+#include "summary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define GPU(cat, name, device, ts, dur)                                                          \
+	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" ts \
+	",\"dur\":" dur ",\"args\":{\"stream\":7,\"device\":" device "}},\n"
+#define HOST(cat, name, ts, dur)                                                                 \
+	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":9,\"tid\":9,\"ts\":" ts \
+	",\"dur\":" dur "},\n"
+
+static const char trace[] =
+	"{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,\"name\":\"Some GPU\"},"
+	"{\"id\":1,\"name\":\"Some GPU\"}],\"cuda_runtime_version\":12040,"
+	"\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":3,\"world_size\":8},\"traceEvents\":["
+	/* device 0: 10 … 20 compute, 15 … 30 communication, 28 … 34 copy, 40 … 41 set */
+	GPU("kernel", "gemm", "0", "10", "4.5") GPU("kernel", "gemm", "0", "14", "6") GPU(
+		"kernel", "ncclDevKernel_AllReduce", "0", "15",
+		"15") GPU("gpu_memcpy", "Memcpy DtoH", "0", "28", "6")
+		GPU("gpu_memset", "Memset", "0", "40", "1") GPU("Kernel", "old", "1", "0", "0")
+			HOST("cuda_runtime", "cudaLaunchKernel", "1",
+			     "1") HOST("cuda_runtime", "cudaStreamSynchronize", "2",
+				       "3") HOST("cuda_driver", "cuMemcpyDtoH_v2", "2", "5")
+				HOST("cuda_runtime", "cudaMemcpyAsync", "2",
+				     "9") HOST("user_annotation", "ProfilerStep#7", "50", "20")
+					HOST("user_annotation", "ProfilerStep#6", "0",
+					     "50") HOST("user_annotation", "forward", "1",
+							"2") HOST("cpu_op", "aten::mm", "1", "2")
+						HOST("user_annotation", "forward", "3",
+						     "-1") "{\"ph\":\"X\",\"cat\":\"kernel\","
+							   "\"name\":\"no time\"},{\"ph\":\"M\"}],"
+							   "\"gtrace\":{\"version\":\"9.9\",\"step_"
+							   "source\":\"api\",\"complete\":false,"
+							   "\"dropped\":{\"cupti\":2,\"arena\":0,"
+							   "\"ring\":1},\"launches_without_gpu\":4,"
+							   "\"reason\":\"the program \\u001b "
+							   "ended\",\"warnings\":[\"w1\",\"w2\"]}}";
+
+static struct gt_summary *load(const char *text, size_t len)
+{
+	struct gt_summary *summary;
+	struct gt_gz_reader *gz;
+	struct gt_err err;
+
+	assert_int_equal(gt_gz_open_mem(&gz, text, len), 0);
+	assert_int_equal(gt_summary_read(&summary, gz, "some \x1b file", &err), 0);
+	gt_gz_close(gz);
+	return summary;
+}
+
+static const struct gt_summary_stat *row(const struct gt_summary_table *table, const char *name)
+{
+	for (uint32_t i = 0; i < table->names.count; i++) {
+		if (gt_str_equal(gt_interned(&table->names, i),
+				 (struct gt_str){ name, strlen(name) }))
+			return &table->stats[i];
+	}
+	fail_msg("no row %s", name);
+	return NULL;
+}
+
+static void test_tables(void **state)
+{
+	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
+	const struct gt_summary_stat *stat = row(&summary->kernels, "gemm");
+	uint32_t *rows;
+	size_t count;
+
+	(void)state;
+	assert_int_equal(summary->kernels.names.count, 3);
+	assert_int_equal(stat->calls, 2);
+	assert_int_equal(stat->total_ns, 10500);
+	assert_int_equal(stat->min_ns, 4500);
+	assert_int_equal(stat->max_ns, 6000);
+	assert_int_equal(gt_summary_mean_ns(stat), 5250);
+	assert_int_equal(summary->copies.names.count, 2);
+	stat = row(&summary->ranges, "forward");
+	assert_int_equal(stat->calls, 2);
+	assert_int_equal(stat->total_ns, 2000);
+	assert_int_equal(stat->min_ns, 0);
+	assert_int_equal(summary->negative, 1);
+	assert_int_equal(summary->without_dur, 1);
+
+	rows = gt_summary_order(&summary->calls, GT_SUMMARY_BY_TOTAL, true, &count);
+	assert_int_equal(count, 2);
+	assert_true(gt_str_equal(gt_interned(&summary->calls.names, rows[0]),
+				 GT_STR("cuMemcpyDtoH_v2")));
+	assert_true(gt_str_equal(gt_interned(&summary->calls.names, rows[1]),
+				 GT_STR("cudaStreamSynchronize")));
+	free(rows);
+	rows = gt_summary_order(&summary->kernels, GT_SUMMARY_BY_NAME, false, &count);
+	assert_int_equal(count, 3);
+	assert_true(gt_str_equal(gt_interned(&summary->kernels.names, rows[1]),
+				 GT_STR("ncclDevKernel_AllReduce")));
+	free(rows);
+	gt_summary_free(summary);
+}
+
+static void test_gpu_time(void **state)
+{
+	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
+	const struct gt_summary_gpu *gpu = &summary->gpus[0];
+
+	(void)state;
+	assert_int_equal(summary->gpu_count, 2);
+	assert_int_equal(gpu->device, 0);
+	assert_int_equal(gpu->ops, 5);
+	assert_int_equal(gpu->span_ns, 31000);
+	assert_int_equal(gpu->compute_ns, 11000);
+	assert_int_equal(gpu->comm_ns, 15000);
+	assert_int_equal(gpu->exposed_comm_ns, 10000);
+	assert_int_equal(gpu->memcpy_ns, 6000);
+	assert_int_equal(gpu->exposed_memcpy_ns, 4000);
+	assert_int_equal(gpu->busy_ns, 25000);
+	assert_int_equal(gpu->idle_ns, 6000);
+	assert_int_equal(summary->gpus[1].span_ns, 0);
+	assert_int_equal(summary->gpus[1].ops, 1);
+	gt_summary_free(summary);
+}
+
+static void test_meta(void **state)
+{
+	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
+
+	(void)state;
+	assert_int_equal(summary->rank, 3);
+	assert_int_equal(summary->world_size, 8);
+	assert_true(gt_str_equal(gt_buf_str(&summary->producer), GT_STR("gtrace 9.9, CUDA 12.4")));
+	assert_true(gt_str_equal(gt_buf_str(&summary->devices), GT_STR("Some GPU")));
+	assert_int_equal(summary->step_count, 2);
+	assert_int_equal(summary->steps[0].start_ns, 0);
+	assert_int_equal(summary->steps[0].dur_ns, 50000);
+	assert_true(gt_str_equal(gt_interned(&summary->step_names, summary->steps[1].name),
+				 GT_STR("ProfilerStep#7")));
+	assert_true(summary->own.present);
+	assert_false(summary->own.complete);
+	assert_int_equal(summary->own.dropped, 3);
+	assert_int_equal(summary->own.launches_without_gpu, 4);
+	gt_summary_free(summary);
+}
+
+/* Each format in full; the width of the table is that of a wide terminal. */
+static void print(enum gt_summary_format format, struct gt_buf *out)
+{
+	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
+	struct gt_summary_style style = { .format = format, .width = 100 };
+
+	assert_int_equal(gt_summary_print(summary, &style, out), 0);
+	assert_null(memchr(out->data, 0x1b, out->len));
+	gt_buf_byte(out, '\0');
+	gt_summary_free(summary);
+}
+
+static void assert_has(const struct gt_buf *text, const char *part)
+{
+	if (!strstr(text->data, part))
+		fail_msg("no '%s' in:\n%s", part, text->data);
+}
+
+static void test_print_table(void **state)
+{
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	print(GT_SUMMARY_TABLE, &out);
+	assert_has(&out,
+		   "some \\x1b file\ngtrace 9.9, CUDA 12.4, Some GPU, rank 3 of 8, 17 events\n"
+		   "2 steps: 20.00us min, 35.00us median, 50.00us max\n");
+	assert_has(&out, "warning: the trace is not complete: the program \\x1b ended\n"
+			 "warning: 3 records were dropped while tracing\n"
+			 "warning: 4 launches have no GPU work in the trace\n"
+			 "warning: w1\nwarning: w2\n");
+	assert_has(&out,
+		   "    1  15.00us  15.00us  15.00us  15.00us  58.8%  ncclDevKernel_AllReduce\n"
+		   "    2  10.50us  5.250us  4.500us  6.000us  41.2%  gemm\n");
+	assert_has(
+		&out,
+		"  0  31.00us  80.65%       35.48%  19.35%        32.26%          12.90%  33.3%\n");
+	gt_buf_release(&out);
+}
+
+static void test_print_csv(void **state)
+{
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	print(GT_SUMMARY_CSV, &out);
+	assert_has(&out, "table,calls,total_us,mean_us,min_us,max_us,name\n"
+			 "kernel,1,15.000,15.000,15.000,15.000,\"ncclDevKernel_AllReduce\"\n");
+	assert_has(&out, "\nstep,1,50.000,50.000,50.000,50.000,\"ProfilerStep#6\"\n");
+	gt_buf_release(&out);
+}
+
+static void test_print_json(void **state)
+{
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	print(GT_SUMMARY_JSON, &out);
+	assert_has(&out,
+		   "{\"files\":[{\"path\":\"some \\u001b file\",\"rank\":3,\"world_size\":8,");
+	assert_has(&out, "{\"name\":\"ProfilerStep#6\",\"start_us\":0.000,\"dur_us\":50.000}");
+	assert_has(&out,
+		   "\"exposed_comm_us\":10.000,\"memcpy_us\":6.000,\"exposed_memcpy_us\":4.000,"
+		   "\"idle_us\":6.000,\"overlap_pct\":33.3333");
+	assert_has(&out, "{\"name\":\"gemm\",\"calls\":2,\"total_us\":10.500,\"min_us\":4.500,"
+			 "\"max_us\":6.000}");
+	assert_has(&out, "\"salvaged\":true,\"events\":17,\"skipped\":1,");
+	gt_buf_release(&out);
+}
+
+static void test_limit_and_brief(void **state)
+{
+	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
+	struct gt_summary_style style = { .limit = 1, .width = 40, .brief = true };
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	assert_int_equal(gt_summary_print(summary, &style, &out), 0);
+	gt_buf_byte(&out, '\0');
+	assert_string_equal(out.data,
+			    "\nKernels (1 of 3)\n"
+			    "calls    total     mean      min      max  share  kernel\n"
+			    "    1  15.00us  15.00us  15.00us  15.00us  58.8%  ncclD...duce\n");
+	gt_buf_release(&out);
+	gt_summary_free(summary);
+}
+
+/* Times at the ends of 64 bits neither overflow nor disturb others. */
+static void test_extreme_times(void **state)
+{
+	static const char text[] = "[" GPU("kernel", "a", "0", "1e300", "1e300")
+		GPU("kernel", "a", "0", "-1e300", "1e300") GPU("kernel", "a", "0", "0", "1e300")
+			GPU("kernel", "b", "99999999999", "1", "1")
+				GPU("kernel", "b", "-5", "1", "1");
+	struct gt_summary *summary = load(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(row(&summary->kernels, "a")->calls, 3);
+	assert_int_equal(summary->gpu_count, 2);
+	assert_int_equal(summary->gpus[1].ops, 2);
+	assert_true(summary->gpus[0].busy_ns <= summary->gpus[0].span_ns);
+	gt_summary_free(summary);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_gpu_time),
+		cmocka_unit_test(test_meta),
+		cmocka_unit_test(test_print_table),
+		cmocka_unit_test(test_print_csv),
+		cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_limit_and_brief),
+		cmocka_unit_test(test_extreme_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
