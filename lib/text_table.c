@@ -86,6 +86,7 @@ void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_bu
 		put_cell(table, i % table->columns, next_cell(&at), widths[i % table->columns],
 			 out);
 	gt_buf_release(&table->text);
+	table->cells = 0;
 }
 
 static void put_markdown_cell(struct gt_str cell, struct gt_buf *out)
@@ -120,4 +121,5 @@ void gt_text_table_markdown(struct gt_text_table *table, struct gt_buf *out)
 			gt_buf_byte(out, '\n');
 	}
 	gt_buf_release(&table->text);
+	table->cells = 0;
 }

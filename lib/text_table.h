@@ -22,7 +22,7 @@ struct gt_text_table { /* { 0 } but for titles and columns */
 void gt_text_cell(struct gt_text_table *table, const char *fmt, ...) GT_PRINTF(2, 3);
 void gt_text_cell_name(struct gt_text_table *table, struct gt_str name); /* made safe */
 
-/* Append the table under its titles to out, and release it. width: columns of the terminal. */
+/* Append the table under its titles to out, and empty it. width: columns of the terminal. */
 void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_buf *out);
 void gt_text_table_markdown(struct gt_text_table *table, struct gt_buf *out);
 
