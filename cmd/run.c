@@ -64,7 +64,7 @@ static void open_session(struct run *run)
 		    "run: %s; create it or choose another one with --output-dir", err.msg);
 }
 
-/* Become the command, untraced. */
+/* Become the command, untraced. Signals are as they were given. */
 static void __attribute__((noreturn)) run_untraced(struct run *run, const struct gt_err *err)
 {
 	int code;
@@ -88,8 +88,25 @@ static void prepare(struct run *run)
 		    0 ||
 	    gt_preflight_ancestors(&err) < 0 ||
 	    gt_preflight_load(run->preflight.injection, &err) < 0 ||
-	    gt_sockdir_open(&run->sockdir, bases, ARRAY_SIZE(bases), &err) < 0)
+	    gt_signals_init(&run->signals, &err) < 0)
 		run_untraced(run, &err);
+	if (gt_sockdir_open(&run->sockdir, bases, ARRAY_SIZE(bases), &err) < 0) {
+		gt_signals_release(&run->signals);
+		run_untraced(run, &err);
+	}
+	if (gt_witness_start(&run->witness, &err) < 0) {
+		gt_sockdir_close(&run->sockdir);
+		gt_signals_release(&run->signals);
+		run_untraced(run, &err);
+	}
+}
+
+/* Give back what a run holds besides its memory. */
+static void clean_up(struct run *run)
+{
+	gt_sockdir_close(&run->sockdir);
+	gt_session_free(run->session);
+	gt_witness_stop(&run->witness);
 }
 
 /* The command line on one line, as far as memory goes. */
@@ -238,7 +255,11 @@ static void on_idle(void *ctx)
 
 static void on_linger_over(uv_timer_t *timer)
 {
-	gt_collector_stop(&container_of(timer, struct run, linger_timer)->collector);
+	struct gt_collector *collector = &container_of(timer, struct run, linger_timer)->collector;
+
+	if (gt_collector_leader(collector) && !gt_collector_is_complete(collector))
+		warn("processes outlive the command: they are no longer traced");
+	gt_collector_stop(collector);
 }
 
 static void on_ended(struct gt_target *target, int status)
@@ -305,24 +326,25 @@ static int start_loop(struct run *run, struct gt_err *err)
 static void launch(struct run *run)
 {
 	char **environment = target_environment(run);
-	struct gt_launch launch_;
+	struct gt_launch launched;
 	struct gt_err err;
-	int rc;
+	int rc, sig = gt_signals_take_end(&run->signals);
 
-	if (!environment)
-		die(STATUS_OWN_FAILURE, "run: out of memory");
-	rc = gt_launch(&launch_, run->options.command, environment, &run->signals, &err);
+	if (sig || !environment) {
+		clean_up(run);
+		gt_signals_die_of(sig);
+		die(STATUS_OWN_FAILURE, "run: %s", sig ? "interrupted" : "out of memory");
+	}
+	rc = gt_launch(&launched, run->options.command, environment, &run->signals, &err);
 	gt_environment_free(environment);
 	if (!rc) {
-		run->target.pid = launch_.pid;
+		run->target.pid = launched.pid;
 		return;
 	}
-	gt_sockdir_close(&run->sockdir);
-	gt_session_free(run->session);
-	gt_witness_stop(&run->witness);
-	die(!launch_.exec_failed ? STATUS_OWN_FAILURE
-	    : rc == -ENOENT      ? STATUS_NOT_FOUND
-				 : STATUS_NOT_EXECUTABLE,
+	clean_up(run);
+	die(!launched.exec_failed ? STATUS_OWN_FAILURE
+	    : rc == -ENOENT       ? STATUS_NOT_FOUND
+				  : STATUS_NOT_EXECUTABLE,
 	    "run: %s", err.msg);
 }
 
@@ -383,7 +405,6 @@ static int end(const struct run *run)
 int cmd_run(int argc, char **argv)
 {
 	struct run run = { .report.options = &run.options };
-	struct gt_err err;
 
 	run_options_parse(&run.options, argc, argv);
 	open_session(&run);
@@ -391,22 +412,11 @@ int cmd_run(int argc, char **argv)
 	run.command = join(run.options.command);
 	gethostname(run.host, sizeof(run.host) - 1);
 	note_environment(&run);
-	if (gt_signals_init(&run.signals, &err) < 0) {
-		gt_sockdir_close(&run.sockdir);
-		run_untraced(&run, &err);
-	}
-	if (gt_witness_start(&run.witness, &err) < 0) {
-		gt_signals_release(&run.signals);
-		gt_sockdir_close(&run.sockdir);
-		run_untraced(&run, &err);
-	}
 	launch(&run);
 	make_room();
 	follow(&run);
-	gt_sockdir_close(&run.sockdir);
+	clean_up(&run);
 	run_report_end(&run.report);
-	gt_session_free(run.session);
-	gt_witness_stop(&run.witness);
 	free(run.command);
 	return end(&run);
 }

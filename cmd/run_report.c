@@ -92,6 +92,10 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 		return;
 	if (report->options->verbose)
 		describe(client, who, sizeof(who));
+	if (report->options->step_source == RUN_STEP_NONE) {
+		say("window open from start to end%s%s", *who ? " of " : "", who);
+		return;
+	}
 	if (report->options->schedule.repeat != 1)
 		snprintf(number, sizeof(number), " %llu", (unsigned long long)open->cycle + 1);
 	say("window%s open at step %llu, for %llu step%s%s%s", number,
@@ -111,7 +115,7 @@ static void say_waiting_open(struct run_report *report, const struct gt_client_i
 void run_report_phase(struct run_report *report, const struct gt_client_info *client,
 		      const struct gt_msg_phase *phase)
 {
-	if (phase->what != GT_WHAT_OPEN || report->options->step_source == RUN_STEP_NONE)
+	if (phase->what != GT_WHAT_OPEN)
 		return;
 	if (report->said_attached || client->device_count) {
 		say_open(report, client, phase);
@@ -169,15 +173,17 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 		report->whole_run = true;
 	describe_part(closed, part, sizeof(part));
 	say_waiting_open(report, client);
-	if (!closed->whole_run && !report->said_open) /* a program too short to tell */
+	if (!report->whole_run && !report->said_open) /* a program too short to tell */
 		say_open(report, client, &open);
 	say_attached(report, client);
-	if (!closed->complete)
-		warn("%s has losses: %s, %llu events, %llu lost or left open (its \"gtrace\" "
-		     "object "
-		     "says which)",
+	if (!closed->complete && closed->losses)
+		warn("%s is not complete: %s, %llu events, %llu lost (its \"gtrace\" object says "
+		     "which)",
 		     path, part, (unsigned long long)closed->events,
 		     (unsigned long long)closed->losses);
+	else if (!closed->complete)
+		warn("%s is not complete: %s, %llu events (its \"gtrace\" object says why)", path,
+		     part, (unsigned long long)closed->events);
 	else if (is_due(report, &report->said_complete))
 		say("%s is complete: %s, %llu events", path, part,
 		    (unsigned long long)closed->events);

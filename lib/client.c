@@ -10,6 +10,7 @@
 
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
 #define FLUSH_EVERY_MS  100   /* so much of an open window is lost when gtrace is killed */
+#define STOP_WITHIN_MS  300   /* a process that was told to stop is not waited for longer */
 #define LOG_LINES_MAX   100   /* of one client */
 #define MESSAGES_MAX    512   /* read at a time: other clients wait; more than a socket holds */
 
@@ -27,6 +28,7 @@ struct gt_client {
 	struct gt_recorder *recorder; /* NULL before HELLO */
 	struct gt_recorder_config recorder_config;
 	uint64_t connected_ms;
+	uint64_t stopped_ms;
 	uint64_t flushed_ms;
 	uint64_t drained_cycles; /* so many have every record */
 	uint64_t drained_told;   /* so many the process knows of */
@@ -37,12 +39,14 @@ struct gt_client {
 	bool gone;     /* the process has ended, or counts as if it had */
 	bool orderly;  /* it said BYE */
 	bool replaced; /* its process has another connection */
+	bool stopping; /* it was told to stop */
 	bool released; /* no longer the owner's; free when the handles are closed */
 	/* the drain in a worker thread */
 	bool finishing; /* it is the last one */
 	bool flush_due;
 	int drain_rc;
 	struct gt_err drain_err;
+	char told_failure[sizeof(((struct gt_err *)0)->msg)];
 	struct gt_recorder_report report;
 };
 
@@ -151,6 +155,7 @@ static void take_phase(struct gt_client *client, const struct gt_msg_phase *phas
 	}
 	gt_recorder_phase(client->recorder, phase);
 	client->kicked = true;
+	client->gone |= client->stopping && phase->what == GT_WHAT_OFF;
 	client->config->ops->phase(client->config->ctx, &client->info, phase);
 }
 
@@ -248,6 +253,15 @@ static void tell_drained(struct gt_client *client)
 		client->drained_told = client->drained_cycles;
 }
 
+/* A disk that is full stays so for many drains: it is told once. */
+static void tell_failure(struct gt_client *client)
+{
+	if (!strcmp(client->told_failure, client->drain_err.msg))
+		return;
+	snprintf(client->told_failure, sizeof(client->told_failure), "%s", client->drain_err.msg);
+	client->config->ops->failed(client->config->ctx, &client->info, &client->drain_err);
+}
+
 static void after_work(uv_work_t *request, int status)
 {
 	struct gt_client *client = container_of(request, struct gt_client, work);
@@ -264,7 +278,7 @@ static void after_work(uv_work_t *request, int status)
 	client->info.open_cycle = report->open_cycle;
 	client->info.files += report->closed_count;
 	if (client->drain_rc < 0)
-		ops->failed(client->config->ctx, &client->info, &client->drain_err);
+		tell_failure(client);
 	for (i = 0; i < report->closed_count; i++) {
 		client->info.whole_run |= report->closed[i].whole_run;
 		ops->closed(client->config->ctx, &client->info, &report->closed[i]);
@@ -288,7 +302,7 @@ static void advance(struct gt_client *client)
 
 	if (client->busy || client->released)
 		return;
-	client->gone |= client->replaced && client->fd < 0;
+	client->gone |= (client->replaced || client->stopping) && client->fd < 0;
 	if (client->gone && client->fd >= 0)
 		read_messages(client); /* what it sent before its end */
 	if (client->gone && !client->recorder) {
@@ -404,20 +418,26 @@ pid_t gt_client_pid(const struct gt_client *client)
 
 void gt_client_tick(struct gt_client *client)
 {
-	bool mute = !client->recorder &&
-		    uv_now(client->loop) - client->connected_ms > HELLO_WITHIN_MS;
+	uint64_t now_ms = uv_now(client->loop);
+	bool mute = !client->recorder && now_ms - client->connected_ms > HELLO_WITHIN_MS;
 	bool ended = client->pidfd < 0 && kill(client->pid, 0) < 0 && errno == ESRCH;
+	bool stopped = client->stopping && now_ms - client->stopped_ms > STOP_WITHIN_MS;
 
-	client->gone |= mute || ended;
+	client->gone |= mute || ended || stopped;
 	client->kicked = true;
 	advance(client);
 }
 
 void gt_client_stop(struct gt_client *client)
 {
-	if (client->fd >= 0)
+	if (client->stopping)
+		return;
+	client->stopping = true;
+	client->stopped_ms = uv_now(client->loop);
+	if (!client->recorder)
+		client->gone = true;
+	else if (client->fd >= 0)
 		gt_message_send(client->fd, GT_MSG_STOP, 0);
-	client->gone = true;
 	advance(client);
 }
 

@@ -77,7 +77,7 @@ pid_t gt_client_pid(const struct gt_client *client); /* known before its hello *
 /* To be called regularly: reads what is new in the arena, and looks after time-outs. */
 void gt_client_tick(struct gt_client *client);
 
-/* Tell the process to stop tracing and complete its files, whether it lives on or not. */
+/* Tell the process to stop tracing, and complete its files when it has, or soon after. */
 void gt_client_stop(struct gt_client *client);
 
 /* Its process connected anew. When this connection is closed, it was replaced by an exec: complete

@@ -30,6 +30,23 @@ int gt_signals_init(struct gt_signals *ret, struct gt_err *err)
 	return 0;
 }
 
+int gt_signals_take_end(struct gt_signals *signals)
+{
+	struct signalfd_siginfo info;
+	struct sigaction given;
+	int sig, found = 0;
+
+	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		sig = (int)info.ssi_signo;
+		if (found || (sig != SIGHUP && sig != SIGINT && sig != SIGQUIT && sig != SIGTERM))
+			continue;
+		sigaction(sig, NULL, &given);
+		if (given.sa_handler != SIG_IGN)
+			found = sig;
+	}
+	return found;
+}
+
 void gt_signals_restore(const struct gt_signals *signals)
 {
 	sigaction(SIGCHLD, &signals->given_chld, NULL);

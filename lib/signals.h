@@ -23,6 +23,12 @@ struct gt_signals {
  */
 int gt_signals_init(struct gt_signals *ret, struct gt_err *err);
 
+/*
+ * Which signal asked this process to end since gt_signals_init()? 0: none. For the time before
+ * there is a target; what else came is forgotten.
+ */
+int gt_signals_take_end(struct gt_signals *signals);
+
 /* In a fork, before its exec: the dispositions and the mask that gtrace was given. Async-safe. */
 void gt_signals_restore(const struct gt_signals *signals);
 

@@ -244,8 +244,6 @@ static int stop(void **state)
 {
 	(void)state;
 	end_process();
-	if (client)
-		gt_client_stop(client);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	close(peer);
 	/* All handles are closed, everything is given back, each thing once. */
@@ -258,6 +256,13 @@ static void run_until(const int *counter, int want)
 {
 	while (*counter < want)
 		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	(void)timer;
+	if (client)
+		gt_client_tick(client);
 }
 
 /* ---- the peer ---- */
@@ -562,15 +567,39 @@ static void flushes_while_open(void **state)
 	assert_false(fake.flush_due);
 }
 
+/* What it still has to say counts. */
 static void is_stopped(void **state)
 {
 	(void)state;
 	send_hello();
 	run_until(&seen.drained, 1);
 	gt_client_stop(client);
-	run_until(&seen.gone, 1);
+	gt_client_stop(client);
 	assert_int_equal(receive().hdr.type, GT_MSG_STOP);
+	send_phase(GT_WHAT_CLOSE);
+	run_until(&seen.phases, 1);
+	assert_int_equal(fake.finishes, 0);
+	send_phase(GT_WHAT_OFF);
+	run_until(&seen.gone, 1);
+	assert_int_equal(fake.phases, 2);
 	assert_int_equal(fake.finishes, 1);
+}
+
+/* It is told to stop, and does nothing of the kind. */
+static void does_not_stop(void **state)
+{
+	static uv_timer_t timer;
+
+	(void)state;
+	send_hello();
+	run_until(&seen.drained, 1);
+	gt_client_stop(client);
+	uv_timer_init(&loop, &timer);
+	uv_timer_start(&timer, on_tick, 20, 20);
+	run_until(&seen.gone, 1);
+	assert_int_equal(fake.finishes, 1);
+	assert_true(fake.died);
+	uv_close((uv_handle_t *)&timer, NULL);
 }
 
 static void trace_cannot_be_written(void **state)
@@ -580,9 +609,12 @@ static void trace_cannot_be_written(void **state)
 	fake.rc = -ENOSPC;
 	run_until(&seen.failures, 1);
 	assert_string_equal(seen.failure, "disk full");
-	fake.rc = 0;
-	gt_client_tick(client); /* it goes on */
+	gt_client_tick(client); /* it goes on, and is told of once */
 	run_until(&seen.drained, 2);
+	assert_int_equal(seen.failures, 1);
+	fake.rc = 0;
+	gt_client_tick(client);
+	run_until(&seen.drained, 3);
 	assert_int_equal(fake.finishes, 0);
 }
 
@@ -782,6 +814,7 @@ int main(void)
 		TEST(messages_while_busy),
 		TEST(flushes_while_open),
 		TEST(is_stopped),
+		TEST(does_not_stop),
 		TEST(trace_cannot_be_written),
 		TEST(another_user),
 		TEST(garbage),

@@ -173,6 +173,23 @@ static void environment(void **state)
 	gt_environment_free(NULL);
 }
 
+/* What came before there was a target to pass it on to. */
+static void takes_end(void **state)
+{
+	(void)state;
+	assert_int_equal(gt_signals_take_end(&signals), 0);
+	kill(getpid(), SIGUSR1);
+	kill(getpid(), SIGCHLD);
+	assert_int_equal(gt_signals_take_end(&signals), 0);
+	kill(getpid(), SIGTERM);
+	assert_int_equal(gt_signals_take_end(&signals), SIGTERM);
+	assert_int_equal(gt_signals_take_end(&signals), 0);
+	signal(SIGHUP, SIG_IGN); /* nohup */
+	kill(getpid(), SIGHUP);
+	assert_int_equal(gt_signals_take_end(&signals), 0);
+	signal(SIGHUP, SIG_DFL);
+}
+
 /* gtrace dies of what its target died of, without a core. */
 static void dies_of(void **state)
 {
@@ -228,6 +245,7 @@ int main(void)
 						unblock_signals),
 		cmocka_unit_test_setup_teardown(not_executable, block_signals, unblock_signals),
 		cmocka_unit_test_setup_teardown(environment, block_signals, unblock_signals),
+		cmocka_unit_test_setup_teardown(takes_end, block_signals, unblock_signals),
 		cmocka_unit_test_setup_teardown(dies_of, block_signals, unblock_signals),
 		cmocka_unit_test_setup_teardown(stops_self, block_signals, unblock_signals),
 	};
