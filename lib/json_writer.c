@@ -1,31 +1,5 @@
 #include "json_writer.h"
-
-#include <stdlib.h>
-
-void gt_json_release(struct gt_json *json)
-{
-	free(json->text);
-	memset(json, 0, sizeof(*json));
-}
-
-char *gt_json_reserve(struct gt_json *json, size_t bytes)
-{
-	size_t cap = json->cap ? json->cap : 4096;
-	char *text;
-
-	if (GT_LIKELY(bytes <= json->cap - json->len))
-		return json->text + json->len;
-	if (bytes > SIZE_MAX / 4 - json->len)
-		return NULL;
-	while (cap - json->len < bytes)
-		cap *= 2;
-	text = realloc(json->text, cap);
-	if (!text)
-		return NULL;
-	json->text = text;
-	json->cap = cap;
-	return text + json->len;
-}
+#include "utf8.h"
 
 static const char digit_pairs[] = "0001020304050607080910111213141516171819"
 				  "2021222324252627282930313233343536373839"
@@ -35,32 +9,11 @@ static const char digit_pairs[] = "0001020304050607080910111213141516171819"
 
 static unsigned int digit_count(uint64_t value)
 {
-	static const uint64_t powers[] = {
-		UINT64_C(0),
-		UINT64_C(10),
-		UINT64_C(100),
-		UINT64_C(1000),
-		UINT64_C(10000),
-		UINT64_C(100000),
-		UINT64_C(1000000),
-		UINT64_C(10000000),
-		UINT64_C(100000000),
-		UINT64_C(1000000000),
-		UINT64_C(10000000000),
-		UINT64_C(100000000000),
-		UINT64_C(1000000000000),
-		UINT64_C(10000000000000),
-		UINT64_C(100000000000000),
-		UINT64_C(1000000000000000),
-		UINT64_C(10000000000000000),
-		UINT64_C(100000000000000000),
-		UINT64_C(1000000000000000000),
-		UINT64_C(10000000000000000000),
-	};
-	unsigned int bits = 64 - (unsigned int)__builtin_clzll(value | 1);
-	unsigned int guess = bits * 1233 >> 12; /* bits * log10(2) */
+	unsigned int count = 1;
 
-	return guess + (value >= powers[guess]);
+	for (; value >= 10000; value /= 10000)
+		count += 4;
+	return count + (value >= 10) + (value >= 100) + (value >= 1000);
 }
 
 /* The last count digits of value, with leading zeros. */
@@ -169,79 +122,32 @@ static char *put_escape(char *p, unsigned char c)
 	}
 }
 
-/*
- * Length of the UTF-8 sequence at s, which starts with a byte >= 0x80; *valid says whether it is
- * one, else the length is that of its longest possible piece (Unicode 15, table 3-7 and 3.9).
- */
-static size_t utf8_sequence(const unsigned char *s, size_t len, bool *valid)
-{
-	unsigned char low = 0x80, top = 0xbf;
-	size_t need, i;
-
-	*valid = false;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		need = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		need = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		need = 4;
-	else
-		return 1;
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		top = 0x9f; /* no surrogates */
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		top = 0x8f; /* nothing above U+10FFFF */
-	for (i = 1; i < need; i++) {
-		if (i >= len || s[i] < low || s[i] > top)
-			return i;
-		low = 0x80;
-		top = 0xbf;
-	}
-	*valid = true;
-	return need;
-}
-
-char *gt_json_put_chars(char *p, const char *str, size_t len)
+char *gt_json_put_chars(char *p, struct gt_str str)
 {
 	size_t pos = 0;
 
-	while (pos < len) {
-		size_t run = plain_run(str + pos, len - pos);
-		unsigned char c;
-		bool valid;
+	while (pos < str.len) {
+		size_t len = plain_run(str.ptr + pos, str.len - pos);
+		const char *at = str.ptr + pos;
 
-		if (run) {
-			memcpy(p, str + pos, run);
-			p += run;
-			pos += run;
-			continue;
-		}
-		c = (unsigned char)str[pos];
-		if (c < 0x80) {
-			p = put_escape(p, c);
-			pos++;
-			continue;
-		}
-		run = utf8_sequence((const unsigned char *)str + pos, len - pos, &valid);
-		if (valid) {
-			memcpy(p, str + pos, run);
-			p += run;
+		if (len) {
+			memcpy(p, at, len);
+			p += len;
+		} else if ((unsigned char)*at < 0x80) {
+			p = put_escape(p, (unsigned char)*at);
+			len = 1;
 		} else {
-			p = GT_JSON_PUT(p, "\xef\xbf\xbd");
+			p += gt_utf8_encode(gt_utf8_decode(at, str.len - pos, &len), p);
 		}
-		pos += run;
+		pos += len;
 	}
 	return p;
 }
 
-char *gt_json_put_str(char *p, const char *str, size_t len)
+char *gt_json_put_str(char *p, struct gt_str str)
 {
 	*p++ = '"';
-	p = gt_json_put_chars(p, str, len);
+	p = gt_json_put_chars(p, str);
 	*p++ = '"';
 	return p;
 }

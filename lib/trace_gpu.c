@@ -1,5 +1,5 @@
 /*
- * GPU work: kernels, copies, sets, whole graphs, and the spans of ranges on a GPU.
+ * What the GPUs did: kernels, copies, sets, whole graphs, and the spans of ranges.
  */
 #include "trace_priv.h"
 
@@ -11,45 +11,40 @@
 /* ---- names ---- */
 
 /* Kineto's words for CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind. */
-static const char *copy_kind_name(uint8_t kind)
+static struct gt_str copy_kind_name(uint8_t kind)
 {
 	static const char *const names[] = { "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
 					     "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP" };
+	const char *name = names[kind < ARRAY_SIZE(names) ? kind : 0];
 
-	return kind < ARRAY_SIZE(names) ? names[kind] : "Unknown";
+	return (struct gt_str){ name, strlen(name) };
 }
 
-static const char *memory_kind_name(uint8_t kind)
+static struct gt_str memory_kind_name(uint8_t kind)
 {
 	static const char *const names[] = { "Unknown",       "Pageable",      "Pinned",
 					     "Device",        "Array",         "Managed",
 					     "Device Static", "Managed Static" };
+	const char *name = names[kind < ARRAY_SIZE(names) ? kind : 0];
 
-	return kind < ARRAY_SIZE(names) ? names[kind] : "Unknown";
+	return (struct gt_str){ name, strlen(name) };
 }
 
-static char *put_word(char *p, const char *word)
-{
-	size_t len = strlen(word);
-
-	return (char *)memcpy(p, word, len) + len;
-}
+#define COPY_NAME_MAX 64
 
 static char *put_copy_name(char *p, const struct gt_gpu_op *op)
 {
 	p = GT_JSON_PUT(p, "\"Memcpy ");
-	p = put_word(p, op->kind == GT_GPU_PEER ? "PtoP" : copy_kind_name(op->copy_kind));
-	p = GT_JSON_PUT(p, " (");
-	p = put_word(p, memory_kind_name(op->src_kind));
-	p = GT_JSON_PUT(p, " -> ");
-	p = put_word(p, memory_kind_name(op->dst_kind));
+	p = gt_json_put_chars(p, op->kind == GT_GPU_PEER ? GT_STR("PtoP")
+							 : copy_kind_name(op->copy_kind));
+	p = gt_json_put_chars(GT_JSON_PUT(p, " ("), memory_kind_name(op->src_kind));
+	p = gt_json_put_chars(GT_JSON_PUT(p, " -> "), memory_kind_name(op->dst_kind));
 	return GT_JSON_PUT(p, ")\"");
 }
 
 static char *put_set_name(char *p, const struct gt_gpu_op *op)
 {
-	p = GT_JSON_PUT(p, "\"Memset (");
-	p = put_word(p, memory_kind_name(op->dst_kind));
+	p = gt_json_put_chars(GT_JSON_PUT(p, "\"Memset ("), memory_kind_name(op->dst_kind));
 	return GT_JSON_PUT(p, ")\"");
 }
 
@@ -67,36 +62,26 @@ static char *put_triple(char *p, const uint32_t v[3])
 	return p;
 }
 
-/* part / whole with up to six decimals */
 static char *put_ratio(char *p, double ratio)
 {
 	return gt_json_put_micro(p, (uint64_t)(GT_MIN(ratio, 1e12) * 1e6 + 0.5));
 }
 
-#define PLACE_MAX 512
+#define PLACE_MAX 256
 
-/* What every GPU op has but what identifies it: "device":…,"context":…, … */
-static char *put_place(char *p, const struct gt_gpu_op *op)
+/* {"device":…,"context":…,"stream":…, and of what graph and channel */
+static char *put_device_place(char *p, const struct gt_gpu_op *op)
 {
-	p = GT_JSON_PUT(p, "\"device\":");
-	p = gt_json_put_u64(p, op->device);
-	p = GT_JSON_PUT(p, ",\"context\":");
-	p = gt_json_put_u64(p, op->context);
-	p = GT_JSON_PUT(p, ",\"stream\":");
-	p = gt_json_put_u64(p, op->stream);
-	if (op->graph_id) {
-		p = GT_JSON_PUT(p, ",\"graph id\":");
-		p = gt_json_put_u64(p, op->graph_id);
-	}
-	if (op->graph_node_id) {
-		p = GT_JSON_PUT(p, ",\"graph node id\":");
-		p = gt_json_put_u64(p, op->graph_node_id);
-	}
+	p = gt_json_put_u64(GT_JSON_PUT(p, "{\"device\":"), op->device);
+	p = GT_TRACE_PUT_NUMBER(p, "context", op->context);
+	p = GT_TRACE_PUT_NUMBER(p, "stream", op->stream);
+	if (op->graph_id)
+		p = GT_TRACE_PUT_NUMBER(p, "graph id", op->graph_id);
+	if (op->graph_node_id)
+		p = GT_TRACE_PUT_NUMBER(p, "graph node id", op->graph_node_id);
 	if (op->channel_type) {
-		p = GT_JSON_PUT(p, ",\"channel\":");
-		p = gt_json_put_u64(p, op->channel);
-		p = GT_JSON_PUT(p, ",\"channel_type\":");
-		p = gt_json_put_u64(p, op->channel_type);
+		p = GT_TRACE_PUT_NUMBER(p, "channel", op->channel);
+		p = GT_TRACE_PUT_NUMBER(p, "channel_type", op->channel_type);
 	}
 	return p;
 }
@@ -110,104 +95,155 @@ static char *put_kernel_args(char *p, const struct gt_trace *trace, const struct
 	double threads = (double)op->block[0] * op->block[1] * op->block[2];
 	int percent;
 
-	p = GT_JSON_PUT(p, ",\"queued\":");
-	p = gt_json_put_u64(p, op->queued_ns);
-	p = GT_JSON_PUT(p, ",\"priority\":");
-	p = gt_json_put_i64(p, op->priority);
-	p = GT_JSON_PUT(p, ",\"registers per thread\":");
-	p = gt_json_put_u64(p, op->registers_per_thread);
-	p = GT_JSON_PUT(p, ",\"shared memory\":");
-	p = gt_json_put_u64(p, (uint64_t)op->static_shared_bytes + op->dynamic_shared_bytes);
-	p = GT_JSON_PUT(p, ",\"grid\":");
-	p = put_triple(p, op->grid);
-	p = GT_JSON_PUT(p, ",\"block\":");
-	p = put_triple(p, op->block);
-	if ((uint64_t)op->cluster[0] * op->cluster[1] * op->cluster[2] > 1) {
-		p = GT_JSON_PUT(p, ",\"cluster\":");
-		p = put_triple(p, op->cluster);
-	}
-	if (!(trace->devices_known & UINT64_C(1) << op->device) || !device->num_sms ||
-	    !device->warp_size)
+	p = GT_TRACE_PUT_NUMBER(p, "queued", op->queued_ns);
+	p = gt_json_put_i64(GT_JSON_PUT(p, ",\"priority\":"), op->priority);
+	p = GT_TRACE_PUT_NUMBER(p, "registers per thread", op->registers_per_thread);
+	p = GT_TRACE_PUT_NUMBER(p, "shared memory",
+				(uint64_t)op->static_shared_bytes + op->dynamic_shared_bytes);
+	p = put_triple(GT_JSON_PUT(p, ",\"grid\":"), op->grid);
+	p = put_triple(GT_JSON_PUT(p, ",\"block\":"), op->block);
+	if (op->cluster[0] > 1 || op->cluster[1] > 1 || op->cluster[2] > 1)
+		p = put_triple(GT_JSON_PUT(p, ",\"cluster\":"), op->cluster);
+	if (!device->num_sms || !device->warp_size) /* not known (yet) */
 		return p;
-	p = GT_JSON_PUT(p, ",\"blocks per SM\":");
-	p = put_ratio(p, blocks / device->num_sms);
-	p = GT_JSON_PUT(p, ",\"warps per SM\":");
-	p = put_ratio(p, blocks * threads / device->warp_size / device->num_sms);
+	p = put_ratio(GT_JSON_PUT(p, ",\"blocks per SM\":"), blocks / device->num_sms);
+	p = put_ratio(GT_JSON_PUT(p, ",\"warps per SM\":"),
+		      blocks * threads / device->warp_size / device->num_sms);
 	percent = gt_occupancy_percent(device, op);
-	if (percent >= 0) {
-		p = GT_JSON_PUT(p, ",\"est. achieved occupancy %\":");
-		p = gt_json_put_u64(p, (uint64_t)percent);
-	}
+	if (percent >= 0)
+		p = GT_TRACE_PUT_NUMBER(p, "est. achieved occupancy %", (uint64_t)percent);
 	return p;
 }
 
-#define COPY_ARGS_MAX 384
+#define COPY_ARGS_MAX 256
 
 static char *put_copy_args(char *p, const struct gt_gpu_op *op, uint64_t duration_ns)
 {
-	p = GT_JSON_PUT(p, ",\"bytes\":");
-	p = gt_json_put_u64(p, op->bytes);
+	p = GT_TRACE_PUT_NUMBER(p, "bytes", op->bytes);
 	if (op->kind == GT_GPU_PEER) {
-		p = GT_JSON_PUT(p, ",\"fromDevice\":");
-		p = gt_json_put_u64(p, op->src_device);
-		p = GT_JSON_PUT(p, ",\"inDevice\":");
-		p = gt_json_put_u64(p, op->device);
-		p = GT_JSON_PUT(p, ",\"toDevice\":");
-		p = gt_json_put_u64(p, op->dst_device);
-		p = GT_JSON_PUT(p, ",\"fromContext\":");
-		p = gt_json_put_u64(p, op->src_context);
-		p = GT_JSON_PUT(p, ",\"inContext\":");
-		p = gt_json_put_u64(p, op->context);
-		p = GT_JSON_PUT(p, ",\"toContext\":");
-		p = gt_json_put_u64(p, op->dst_context);
+		p = GT_TRACE_PUT_NUMBER(p, "fromDevice", op->src_device);
+		p = GT_TRACE_PUT_NUMBER(p, "inDevice", op->device);
+		p = GT_TRACE_PUT_NUMBER(p, "toDevice", op->dst_device);
+		p = GT_TRACE_PUT_NUMBER(p, "fromContext", op->src_context);
+		p = GT_TRACE_PUT_NUMBER(p, "inContext", op->context);
+		p = GT_TRACE_PUT_NUMBER(p, "toContext", op->dst_context);
 	}
-	if (duration_ns) { /* bytes per ns are GB/s */
-		p = GT_JSON_PUT(p, ",\"memory bandwidth (GB/s)\":");
-		p = put_ratio(p, (double)op->bytes / (double)duration_ns);
-	}
+	if (duration_ns) /* bytes per ns are GB/s */
+		p = put_ratio(GT_JSON_PUT(p, ",\"memory bandwidth (GB/s)\":"),
+			      (double)op->bytes / (double)duration_ns);
 	return p;
 }
 
 /* ---- events ---- */
 
-void gt_kernel_cache_free(struct gt_kernel_cache *cache)
+static bool is_kernel(const struct gt_gpu_op *op) /* or what readers are to take for one */
 {
-	free(cache);
+	return op->kind == GT_GPU_KERNEL || op->kind == GT_GPU_GRAPH;
 }
 
-static char *put_kernel_name(char *p, struct gt_str name)
+/* What the piece of an op depends on, its name aside. */
+static struct gt_gpu_op piece_key(const struct gt_gpu_op *op)
 {
-	if (!name.len)
-		name = (struct gt_str){ "unknown kernel", strlen("unknown kernel") };
-	return gt_trace_put_name(p, name, false);
+	struct gt_gpu_op key;
+
+	memset(&key, 0, sizeof(key)); /* the padding, too */
+	key.kind = op->kind;
+	key.device = op->device;
+	key.context = op->context;
+	key.stream = op->stream;
+	key.graph_node_id = op->graph_node_id;
+	key.graph_id = op->graph_id;
+	key.channel = op->channel;
+	key.channel_type = op->channel_type;
+	if (is_kernel(op)) {
+		memcpy(key.grid, op->grid, sizeof(key.grid));
+		memcpy(key.block, op->block, sizeof(key.block));
+		memcpy(key.cluster, op->cluster, sizeof(key.cluster));
+		key.registers_per_thread = op->registers_per_thread;
+		key.static_shared_bytes = op->static_shared_bytes;
+		key.dynamic_shared_bytes = op->dynamic_shared_bytes;
+		key.queued_ns = op->queued_ns;
+		key.priority = op->priority;
+	} else {
+		key.copy_kind = op->copy_kind;
+		key.src_kind = op->src_kind;
+		key.dst_kind = op->dst_kind;
+	}
+	return key;
 }
 
+/* {"ph":"X","cat":…,"name":…,"args":{…, as far as it is the same each time */
+static char *put_piece(char *p, const struct gt_trace *trace, const struct gt_gpu_op *op,
+		       struct gt_str name)
+{
+	if (op->kind == GT_GPU_MEMSET)
+		p = put_set_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":"),
+				 op);
+	else if (!is_kernel(op))
+		p = put_copy_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":"),
+				  op);
+	else
+		p = gt_trace_put_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"),
+				      name, false);
+	p = put_device_place(GT_JSON_PUT(p, ",\"args\":"), op);
+	return is_kernel(op) ? put_kernel_args(p, trace, op) : p;
+}
+
+static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op *op,
+				  struct gt_str name)
+{
+	struct gt_gpu_op key = piece_key(op);
+	struct gt_piece *piece;
+	char *plain = NULL;
+	size_t plain_len;
+	char *p;
+
+	if (op->kind == GT_GPU_GRAPH)
+		name = GT_STR("CUDA graph");
+	else if (op->kind != GT_GPU_KERNEL)
+		name = (struct gt_str){ 0 };
+	else if (!name.len)
+		name = GT_STR("unknown kernel");
+	piece = gt_piece_get(trace, &key, sizeof(key), name);
+	if (!piece || piece->text.len)
+		return piece;
+	if (op->kind == GT_GPU_KERNEL)
+		plain = gt_demangle(name.ptr, name.len, &plain_len);
+	if (plain)
+		name = (struct gt_str){ plain, plain_len };
+	p = gt_piece_reserve(trace, piece,
+			     GT_TRACE_NAME_MAX(name.len) + COPY_NAME_MAX + PLACE_MAX +
+				     KERNEL_ARGS_MAX + 64);
+	if (p)
+		piece->text.len = (size_t)(put_piece(p, trace, op, name) - piece->text.data);
+	free(plain);
+	return p ? piece : NULL;
+}
+
+/* The end of an arrow from the launch; at place stand the op's pid, tid and ts. */
 static int put_flow_end(struct gt_trace *trace, const struct gt_gpu_op *op, uint32_t tid,
-			uint64_t start)
+			uint64_t start, gt_trace_spot place)
 {
-	char *p = gt_trace_reserve(trace, 256);
+	char *p = gt_trace_begin(trace, 256, &trace->spots.flow_end);
 
 	if (!p)
 		return trace->error;
-	p = GT_JSON_PUT(p, "{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\",\"id\":");
+	p = GT_JSON_PUT(p, "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
 	p = gt_json_put_u64(p, op->correlation);
-	p = GT_JSON_PUT(p, ",\"pid\":");
-	p = gt_json_put_u64(p, op->device);
-	p = GT_JSON_PUT(p, ",\"tid\":");
-	p = gt_json_put_u64(p, tid);
-	p = GT_JSON_PUT(p, ",\"ts\":");
-	p = gt_json_put_us(p, start);
-	p = GT_JSON_PUT(p, "}");
-	return gt_trace_end_event(trace, p);
+	gt_trace_hint(trace, p, &place);
+	p = gt_trace_put_place(p, op->device, tid, start);
+	return gt_trace_end(trace, p);
 }
 
 int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_str name,
 		 const struct gt_trace_call *launch)
 {
+	/* Readers want a correlation; ids that no launch has count down from the largest. */
+	uint32_t correlation = op->correlation;
 	uint64_t start, end;
+	struct gt_piece *piece;
+	gt_trace_spot place;
 	uint32_t tid;
-	size_t plain_len;
-	char *plain = NULL;
 	char *p;
 
 	if (op->device >= GT_TRACE_DEVICES_MAX) {
@@ -217,55 +253,28 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	if (!gt_trace_times(trace, op->start_ns, op->end_ns, &start, &end))
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_STREAM, op->device, op->stream, 0, start, end);
-	if (op->kind == GT_GPU_KERNEL) {
-		plain = gt_demangle(name.ptr, name.len, &plain_len);
-		if (plain)
-			name = (struct gt_str){ plain, plain_len };
-	}
-	p = gt_trace_reserve(trace, GT_TRACE_NAME_MAX(name.len) + PLACE_MAX + KERNEL_ARGS_MAX +
-					    COPY_ARGS_MAX + 512);
-	if (!p) {
-		free(plain);
+	piece = gpu_piece(trace, op, name);
+	p = piece ? gt_trace_begin(trace, piece->text.len + COPY_ARGS_MAX + 512, &piece->spot)
+		  : NULL;
+	if (!p)
 		return trace->error;
-	}
-	switch (op->kind) {
-	case GT_GPU_MEMCPY:
-	case GT_GPU_PEER:
-		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":");
-		p = put_copy_name(p, op);
-		break;
-	case GT_GPU_MEMSET:
-		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":");
-		p = put_set_name(p, op);
-		break;
-	default:
-		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":");
-		p = put_kernel_name(p, name);
-	}
-	free(plain);
-	p = GT_JSON_PUT(p, ",\"pid\":");
-	p = gt_json_put_u64(p, op->device);
-	p = GT_JSON_PUT(p, ",\"tid\":");
-	p = gt_json_put_u64(p, tid);
-	p = GT_JSON_PUT(p, ",\"args\":{");
-	p = put_place(p, op);
-	if (op->kind == GT_GPU_KERNEL || op->kind == GT_GPU_GRAPH)
-		p = put_kernel_args(p, trace, op);
-	else
+	if (!correlation)
+		correlation = UINT32_MAX - trace->correlations_invented++;
+	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
+	if (!is_kernel(op))
 		p = put_copy_args(p, op, end - start);
-	if (launch && launch->external_id) {
-		p = GT_JSON_PUT(p, ",\"External id\":");
-		p = gt_json_put_u64(p, launch->external_id);
-	}
-	p = GT_JSON_PUT(p, ",\"correlation\":");
-	/* Readers want one; ids that no launch has count down from the largest. */
-	p = gt_json_put_u64(p, op->correlation ? op->correlation
-					       : UINT32_MAX - trace->correlations_invented++);
-	p = GT_JSON_PUT(p, "}");
-	p = gt_trace_put_slice_end(p, start, end);
-	gt_trace_end_event(trace, p);
+	if (launch && launch->external_id)
+		p = GT_TRACE_PUT_NUMBER(p, "External id", launch->external_id);
+	p = GT_TRACE_PUT_NUMBER(p, "correlation", correlation);
+	gt_trace_hint(trace, p, &trace->spots.gpu_place);
+	*p++ = '}';
+	place = gt_trace_spot_at(trace, p);
+	p = gt_trace_put_place(p, op->device, tid, start);
+	gt_trace_hint(trace, p, &trace->spots.gpu_time);
+	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
+	gt_trace_end(trace, p);
 	if (launch && op->correlation)
-		return put_flow_end(trace, op, tid, start);
+		return put_flow_end(trace, op, tid, start, place);
 	return trace->error;
 }
 
@@ -283,17 +292,15 @@ int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *
 		return trace->error;
 	tid = gt_trace_lane(trace, range->is_step ? GT_TRACK_GPU_STEP : GT_TRACK_GPU_RANGE,
 			    range->device, range->tid, 0, start, end);
-	p = gt_trace_reserve(trace, GT_TRACE_NAME_MAX(range->name.len) + 256);
+	p = gt_trace_begin(trace, GT_TRACE_NAME_MAX(range->name.len) + 256,
+			   &trace->spots.gpu_range);
 	if (!p)
 		return trace->error;
 	p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":");
 	p = gt_trace_put_name(p, range->name, range->is_step);
-	p = GT_JSON_PUT(p, ",\"pid\":");
-	p = gt_json_put_u64(p, range->device);
-	p = GT_JSON_PUT(p, ",\"tid\":");
-	p = gt_json_put_u64(p, tid);
-	p = GT_JSON_PUT(p, ",\"args\":{\"External id\":");
-	p = gt_json_put_u64(p, range->external_id);
-	p = GT_JSON_PUT(p, "}");
-	return gt_trace_end_event(trace, gt_trace_put_slice_end(p, start, end));
+	p = gt_json_put_u64(GT_JSON_PUT(p, ",\"args\":{\"External id\":"), range->external_id);
+	*p++ = '}';
+	p = gt_trace_put_place(p, range->device, tid, start);
+	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
+	return gt_trace_end(trace, p);
 }

@@ -1,5 +1,5 @@
 /*
- * What stands around the events of a trace: head, names, the devices, the gtrace object.
+ * What stands around the events of a trace: head, names, devices, the gtrace object.
  */
 #include "trace_priv.h"
 
@@ -7,162 +7,119 @@
 
 #define STEP_TIME_TOLERANCE 0.2 /* active steps may differ by so much from those around them */
 
-/* ,"key":"text" */
-static char *put_pair(char *p, const char *key, const char *text)
+static struct gt_str text_of(const char *text)
 {
-	p = GT_JSON_PUT(p, ",");
-	p = gt_json_put_str(p, key, strlen(key));
-	p = GT_JSON_PUT(p, ":");
-	return gt_json_put_str(p, text, strlen(text));
+	return (struct gt_str){ text, text ? strlen(text) : 0 };
 }
 
-/* ,"key":value */
-static char *put_number(char *p, const char *key, uint64_t value)
+/* ---- members of an object: each adds ,"key":value ---- */
+
+static char *put_key(char *p, const char *key)
 {
-	p = GT_JSON_PUT(p, ",");
-	p = gt_json_put_str(p, key, strlen(key));
-	p = GT_JSON_PUT(p, ":");
-	return gt_json_put_u64(p, value);
+	*p++ = ',';
+	p = gt_json_put_str(p, text_of(key));
+	*p++ = ':';
+	return p;
 }
 
-#define PAIR_MAX(key_len, len) \
-	(GT_JSON_STR_MAX(key_len) + GT_JSON_STR_MAX(len) + GT_JSON_INT_MAX + 2)
-
-/* Both add to an object that has a member already; nothing for NULL. -ENOMEM. */
-static int add_pair(struct gt_json *json, const char *key, const char *text)
+static char *reserve_member(struct gt_buf *buf, const char *key, size_t value_bytes)
 {
+	return gt_buf_reserve(buf, GT_JSON_STR_MAX(strlen(key)) + 2 + value_bytes);
+}
+
+static void add_number(struct gt_buf *buf, const char *key, uint64_t value)
+{
+	char *p = reserve_member(buf, key, GT_JSON_INT_MAX);
+
+	if (p)
+		buf->len = (size_t)(gt_json_put_u64(put_key(p, key), value) - buf->data);
+}
+
+static void add_string(struct gt_buf *buf, struct gt_str str)
+{
+	char *p = gt_buf_reserve(buf, GT_JSON_STR_MAX(str.len));
+
+	if (p)
+		buf->len = (size_t)(gt_json_put_str(p, str) - buf->data);
+}
+
+/* Nothing for NULL. */
+static void add_text(struct gt_buf *buf, const char *key, const char *text)
+{
+	char *p = text ? reserve_member(buf, key, 0) : NULL;
+
+	if (!p)
+		return;
+	buf->len = (size_t)(put_key(p, key) - buf->data);
+	add_string(buf, text_of(text));
+}
+
+/* The texts of list, then more; both may be NULL. Nothing for none. */
+static void add_list(struct gt_buf *buf, const char *key, const char *const *list, const char *more)
+{
+	const char *comma = "";
 	char *p;
 
-	if (!text)
-		return 0;
-	p = gt_json_reserve(json, PAIR_MAX(strlen(key), strlen(text)));
-	if (!p)
-		return -ENOMEM;
-	gt_json_commit(json, put_pair(p, key, text));
-	return 0;
-}
-
-static int add_number(struct gt_json *json, const char *key, uint64_t value)
-{
-	char *p = gt_json_reserve(json, PAIR_MAX(strlen(key), 0));
-
-	if (!p)
-		return -ENOMEM;
-	gt_json_commit(json, put_number(p, key, value));
-	return 0;
-}
-
-static int add_text(struct gt_json *json, const char *text)
-{
-	size_t len = strlen(text);
-	char *p = gt_json_reserve(json, len);
-
-	if (!p)
-		return -ENOMEM;
-	gt_json_commit(json, (char *)memcpy(p, text, len) + len);
-	return 0;
-}
-
-/* ,"key":["…",…]; nothing for NULL or an empty list */
-static int add_list(struct gt_json *json, const char *key, const char *const *list,
-		    const char *more)
-{
-	bool first = true;
-	int code;
-
 	if (!more && (!list || !*list))
-		return 0;
-	code = add_text(json, ",");
-	code = code ? code : add_text(json, "\"");
-	code = code ? code : add_text(json, key);
-	code = code ? code : add_text(json, "\":[");
-	while (!code && ((list && *list) || more)) {
-		const char *text = list && *list ? *list : more;
-		char *p = gt_json_reserve(json, GT_JSON_STR_MAX(strlen(text)) + 1);
-
-		if (!p)
-			return -ENOMEM;
-		if (!first)
-			*p++ = ',';
-		gt_json_commit(json, gt_json_put_str(p, text, strlen(text)));
-		first = false;
-		if (list && *list)
-			list++;
-		else
-			more = NULL;
+		return;
+	p = reserve_member(buf, key, 0);
+	if (!p)
+		return;
+	buf->len = (size_t)(put_key(p, key) - buf->data);
+	gt_buf_byte(buf, '[');
+	for (; list && *list; list++) {
+		gt_buf_text(buf, comma);
+		add_string(buf, text_of(*list));
+		comma = ",";
 	}
-	return code ? code : add_text(json, "]");
+	if (more) {
+		gt_buf_text(buf, comma);
+		add_string(buf, text_of(more));
+	}
+	gt_buf_byte(buf, ']');
 }
 
 /* ---- metadata events ---- */
 
-int gt_trace_meta_thread(struct gt_trace *trace, uint32_t pid, uint32_t tid, const char *name,
-			 size_t len, int64_t sort_index)
+/* {"ph":"M",…,"args":{"arg": */
+static char *put_meta(char *p, const char *name, uint32_t pid, uint32_t tid, const char *arg)
 {
-	char *p = gt_trace_reserve(trace, GT_JSON_STR_MAX(len) + 128);
-
-	if (!p)
-		return trace->error;
-	p = GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0,\"pid\":");
-	p = gt_json_put_u64(p, pid);
-	p = GT_JSON_PUT(p, ",\"tid\":");
-	p = gt_json_put_u64(p, tid);
-	p = GT_JSON_PUT(p, ",\"args\":{\"name\":");
-	p = gt_json_put_str(p, name, len);
-	p = GT_JSON_PUT(p, "}}");
-	gt_trace_end_event(trace, p);
-
-	p = gt_trace_reserve(trace, 160);
-	if (!p)
-		return trace->error;
-	p = GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0,\"pid\":");
-	p = gt_json_put_u64(p, pid);
-	p = GT_JSON_PUT(p, ",\"tid\":");
-	p = gt_json_put_u64(p, tid);
-	p = GT_JSON_PUT(p, ",\"args\":{\"sort_index\":");
-	p = gt_json_put_i64(p, sort_index);
-	p = GT_JSON_PUT(p, "}}");
-	return gt_trace_end_event(trace, p);
+	p = gt_json_put_str(GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":"), text_of(name));
+	p = gt_json_put_u64(GT_JSON_PUT(p, ",\"ts\":0,\"pid\":"), pid);
+	p = GT_TRACE_PUT_NUMBER(p, "tid", tid);
+	p = gt_json_put_str(GT_JSON_PUT(p, ",\"args\":{"), text_of(arg));
+	return GT_JSON_PUT(p, ":");
 }
 
-static char *put_process(char *p, uint32_t pid, const char *what, const char *arg)
+#define META_MAX 256
+
+static void meta_text(struct gt_trace *trace, const char *name, uint32_t pid, uint32_t tid,
+		      const char *arg, struct gt_str text)
 {
-	p = GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":\"process_");
-	p = gt_json_put_chars(p, what, strlen(what));
-	p = GT_JSON_PUT(p, "\",\"ts\":0,\"pid\":");
-	p = gt_json_put_u64(p, pid);
-	p = GT_JSON_PUT(p, ",\"tid\":0,\"args\":{\"");
-	p = gt_json_put_chars(p, arg, strlen(arg));
-	return GT_JSON_PUT(p, "\":");
+	char *p = gt_trace_begin(trace, META_MAX + GT_JSON_STR_MAX(text.len), NULL);
+
+	if (!p)
+		return;
+	p = gt_json_put_str(put_meta(p, name, pid, tid, arg), text);
+	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
 }
 
-int gt_trace_meta_process(struct gt_trace *trace, uint32_t pid, const char *labels,
+static void meta_number(struct gt_trace *trace, const char *name, uint32_t pid, uint32_t tid,
+			int64_t number)
+{
+	char *p = gt_trace_begin(trace, META_MAX, NULL);
+
+	if (!p)
+		return;
+	p = gt_json_put_i64(put_meta(p, name, pid, tid, "sort_index"), number);
+	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
+}
+
+void gt_trace_name_thread(struct gt_trace *trace, uint32_t pid, uint32_t tid, struct gt_str name,
 			  int64_t sort_index)
 {
-	char *p = gt_trace_reserve(trace, GT_JSON_STR_MAX(strlen(trace->comm)) + 160);
-
-	if (!p)
-		return trace->error;
-	p = put_process(p, pid, "name", "name");
-	p = gt_json_put_str(p, trace->comm, strlen(trace->comm));
-	p = GT_JSON_PUT(p, "}}");
-	gt_trace_end_event(trace, p);
-
-	p = gt_trace_reserve(trace, GT_JSON_STR_MAX(strlen(labels)) + 160);
-	if (!p)
-		return trace->error;
-	p = put_process(p, pid, "labels", "labels");
-	p = gt_json_put_str(p, labels, strlen(labels));
-	p = GT_JSON_PUT(p, "}}");
-	gt_trace_end_event(trace, p);
-
-	p = gt_trace_reserve(trace, 160);
-	if (!p)
-		return trace->error;
-	p = put_process(p, pid, "sort_index", "sort_index");
-	p = gt_json_put_i64(p, sort_index);
-	p = GT_JSON_PUT(p, "}}");
-	return gt_trace_end_event(trace, p);
+	meta_text(trace, "thread_name", pid, tid, "name", name);
+	meta_number(trace, "thread_sort_index", pid, tid, sort_index);
 }
 
 void gt_trace_use_device(struct gt_trace *trace, uint32_t device)
@@ -173,123 +130,111 @@ void gt_trace_use_device(struct gt_trace *trace, uint32_t device)
 		return;
 	trace->devices_used |= UINT64_C(1) << device;
 	snprintf(label, sizeof(label), "GPU %u", device);
-	/* Kineto's index, behind every process that a viewer may show beside them */
-	gt_trace_meta_process(trace, device, label, 5000000 + (int64_t)device);
+	meta_text(trace, "process_name", device, 0, "name", text_of(trace->comm));
+	meta_text(trace, "process_labels", device, 0, "labels", text_of(label));
+	/* Kineto's index: behind every process that a viewer may show beside them */
+	meta_number(trace, "process_sort_index", device, 0, 5000000 + (int64_t)device);
 }
 
 /* ---- head ---- */
 
-static int add_about(struct gt_json *json, const struct gt_trace_meta *meta)
+static void add_about(struct gt_buf *buf, const struct gt_trace_meta *meta)
 {
-	int code = add_text(json, "\"version\":\"" GT_VERSION "\"");
-
-	code = code ? code : add_pair(json, "step_source", meta->step_source);
-	code = code ? code : add_pair(json, "rank_source", meta->rank_source);
-	code = code ? code : add_number(json, "cycle", meta->cycle);
+	gt_buf_text(buf, "\"version\":\"" GT_VERSION "\"");
+	add_text(buf, "step_source", meta->step_source);
+	add_text(buf, "rank_source", meta->rank_source);
+	add_number(buf, "cycle", meta->cycle);
 	if (meta->whole_run)
-		code = code ? code : add_text(json, ",\"whole_run\":true");
+		gt_buf_text(buf, ",\"whole_run\":true");
 	if (meta->fallback)
-		code = code ? code : add_text(json, ",\"fallback\":true");
-	code = code ? code : add_number(json, "pid", meta->pid);
-	code = code ? code : add_pair(json, "comm", meta->comm);
-	code = code ? code : add_pair(json, "command", meta->command);
-	code = code ? code : add_pair(json, "python", meta->python);
-	code = code ? code : add_pair(json, "torch", meta->torch);
-	return code ? code : add_list(json, "environment", meta->environment, NULL);
+		gt_buf_text(buf, ",\"fallback\":true");
+	add_number(buf, "pid", meta->pid);
+	add_text(buf, "comm", meta->comm);
+	add_text(buf, "command", meta->command);
+	add_text(buf, "python", meta->python);
+	add_text(buf, "torch", meta->torch);
+	add_list(buf, "environment", meta->environment, NULL);
 }
 
 int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_trace_meta *meta)
 {
-	struct gt_json *json = &trace->json;
-	int code = add_text(json, "{\"schemaVersion\":1,\n\"distributedInfo\":{\"rank\": ");
+	struct gt_buf *text = &trace->text;
 	char *p;
 
-	p = code ? NULL : gt_json_reserve(json, 2 * GT_JSON_INT_MAX + 64);
-	if (!p)
-		return -ENOMEM;
-	p = gt_json_put_u64(p, meta->rank);
+	add_about(&trace->about, meta);
+	/* HTA takes the rank from the first match of "rank":<blank>N in the text (W4). */
+	gt_buf_printf(text, "{\"schemaVersion\":1,\n\"distributedInfo\":{\"rank\": %u", meta->rank);
 	if (meta->world_size > meta->rank)
-		p = put_number(p, "world_size", meta->world_size);
-	p = GT_JSON_PUT(p, "}");
-	gt_json_commit(json, p);
+		add_number(text, "world_size", meta->world_size);
+	gt_buf_text(text, "}");
 	if (meta->runtime_version)
-		code = code ? code
-			    : add_number(json, "cuda_runtime_version", meta->runtime_version);
+		add_number(text, "cuda_runtime_version", meta->runtime_version);
 	if (meta->driver_version)
-		code = code ? code : add_number(json, "cuda_driver_version", meta->driver_version);
+		add_number(text, "cuda_driver_version", meta->driver_version);
 	if (meta->cupti_version)
-		code = code ? code : add_number(json, "cupti_version", meta->cupti_version);
-	code = code ? code : add_pair(json, "host_name", meta->host);
-	code = code ? code : add_pair(json, "traceName", path);
-	code = code ? code : add_text(json, ",\"displayTimeUnit\":\"ms\"");
-	code = code ? code : add_number(json, "baseTimeNanoseconds", trace->base_ns);
-	code = code ? code : add_text(json, ",\n\"traceEvents\":[");
-	code = code ? code : add_about(&trace->about, meta);
-	if (code)
-		return code;
-	return gt_trace_meta_process(trace, trace->pid, "CPU", meta->pid);
+		add_number(text, "cupti_version", meta->cupti_version);
+	add_text(text, "host_name", meta->host);
+	add_text(text, "traceName", path);
+	gt_buf_text(text, ",\"displayTimeUnit\":\"ms\"");
+	add_number(text, "baseTimeNanoseconds", trace->base_ns);
+	gt_buf_text(text, ",\n\"traceEvents\":[\n");
+	/* The first event, without its last brace as gt_trace_begin() wants it. */
+	p = gt_buf_reserve(text, META_MAX);
+	if (!p || trace->about.failed)
+		return -ENOMEM;
+	p = gt_json_put_i64(put_meta(p, "process_sort_index", trace->pid, 0, "sort_index"),
+			    meta->pid);
+	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
+	meta_text(trace, "process_name", trace->pid, 0, "name", text_of(trace->comm));
+	meta_text(trace, "process_labels", trace->pid, 0, "labels", GT_STR("CPU"));
+	return trace->error;
 }
 
 /* ---- tail ---- */
 
-static int add_device(struct gt_json *json, const struct gt_msg_device *device)
+static void add_device(struct gt_buf *buf, const struct gt_msg_device *device)
 {
-	size_t name_len = strnlen(device->name, sizeof(device->name));
-	char *p = gt_json_reserve(json, GT_JSON_STR_MAX(name_len) + 1024);
-
-	if (!p)
-		return -ENOMEM;
-	p = GT_JSON_PUT(p, "{\"id\":");
-	p = gt_json_put_u64(p, device->id);
-	p = GT_JSON_PUT(p, ",\"name\":");
-	p = gt_json_put_str(p, device->name, name_len);
-	p = put_number(p, "totalGlobalMem", device->total_global_mem);
-	p = put_number(p, "computeMajor", device->compute_major);
-	p = put_number(p, "computeMinor", device->compute_minor);
-	p = put_number(p, "maxThreadsPerBlock", device->max_threads_per_block);
-	p = put_number(p, "maxThreadsPerMultiprocessor", device->max_threads_per_multiprocessor);
-	p = put_number(p, "regsPerBlock", device->regs_per_block);
-	p = put_number(p, "warpSize", device->warp_size);
-	p = put_number(p, "sharedMemPerBlock", device->shared_mem_per_block);
-	p = put_number(p, "numSms", device->num_sms);
-	p = put_number(p, "regsPerMultiprocessor", device->regs_per_multiprocessor);
-	p = put_number(p, "sharedMemPerBlockOptin", device->shared_mem_per_block_optin);
-	p = put_number(p, "sharedMemPerMultiprocessor", device->shared_mem_per_multiprocessor);
-	p = GT_JSON_PUT(p, "}");
-	gt_json_commit(json, p);
-	return 0;
+	gt_buf_printf(buf, "{\"id\":%u,\"name\":", device->id);
+	add_string(buf,
+		   (struct gt_str){ device->name, strnlen(device->name, sizeof(device->name)) });
+	add_number(buf, "totalGlobalMem", device->total_global_mem);
+	add_number(buf, "computeMajor", device->compute_major);
+	add_number(buf, "computeMinor", device->compute_minor);
+	add_number(buf, "maxThreadsPerBlock", device->max_threads_per_block);
+	add_number(buf, "maxThreadsPerMultiprocessor", device->max_threads_per_multiprocessor);
+	add_number(buf, "regsPerBlock", device->regs_per_block);
+	add_number(buf, "warpSize", device->warp_size);
+	add_number(buf, "sharedMemPerBlock", device->shared_mem_per_block);
+	add_number(buf, "numSms", device->num_sms);
+	add_number(buf, "regsPerMultiprocessor", device->regs_per_multiprocessor);
+	add_number(buf, "sharedMemPerBlockOptin", device->shared_mem_per_block_optin);
+	add_number(buf, "sharedMemPerMultiprocessor", device->shared_mem_per_multiprocessor);
+	gt_buf_text(buf, "}");
 }
 
-static int add_devices(struct gt_json *json, const struct gt_trace *trace)
+static void add_devices(struct gt_buf *buf, const struct gt_trace *trace)
 {
 	uint64_t todo = trace->devices_used | trace->devices_known;
-	int code = add_text(json, "\"deviceProperties\":[");
 
-	while (todo && !code) {
+	for (; todo; todo &= todo - 1) {
 		uint32_t id = (uint32_t)__builtin_ctzll(todo);
 
-		todo &= todo - 1;
-		if (trace->devices_known & UINT64_C(1) << id) {
-			code = add_device(json, &trace->devices[id]);
-		} else { /* readers look up every GPU that has events */
-			char text[64];
-
-			snprintf(text, sizeof(text), "{\"id\":%u,\"name\":\"GPU %u\"}", id, id);
-			code = add_text(json, text);
-		}
-		if (todo)
-			code = code ? code : add_text(json, ",");
+		if (trace->devices_known & UINT64_C(1) << id)
+			add_device(buf, &trace->devices[id]);
+		else /* readers look up every GPU that has events */
+			gt_buf_printf(buf, "{\"id\":%u,\"name\":\"GPU %u\"}", id, id);
+		if (todo & (todo - 1))
+			gt_buf_text(buf, ",");
 	}
-	return code ? code : add_text(json, "]");
 }
 
-static char *put_step_ms(char *p, const char *key, double ms)
+static void add_step_ms(struct gt_buf *buf, const char *key, double ms)
 {
-	p = gt_json_put_str(p, key, strlen(key));
-	if (!(ms >= 0 && ms < 1e12))
-		return GT_JSON_PUT(p, ":null");
-	p = GT_JSON_PUT(p, ":");
-	return gt_json_put_us(p, (uint64_t)llround(ms * 1000)); /* three decimals, here of ms */
+	gt_buf_printf(buf, "\"%s\":", key);
+	if (ms >= 0 && ms < 1e12) /* not NaN */
+		gt_buf_printf(buf, "%.3f", ms);
+	else
+		gt_buf_text(buf, "null");
 }
 
 /* The warning about active steps that are unlike those around them, or NULL. */
@@ -311,66 +256,49 @@ static const char *step_warning(const struct gt_trace_health *health, char *buf,
 	around /= seen;
 	if (fabs(health->step_active_ms / around - 1) <= STEP_TIME_TOLERANCE)
 		return NULL;
-	snprintf(
-		buf, len,
-		"active steps took %.3f ms, those around them %.3f ms: the times of this trace may "
-		"not be those of the program alone",
-		health->step_active_ms, around);
+	snprintf(buf, len,
+		 "active steps took %.3f ms, those around them %.3f ms: the times in this trace "
+		 "may not be those of the program alone",
+		 health->step_active_ms, around);
 	return buf;
 }
 
-static int add_health(struct gt_json *json, const struct gt_trace *trace,
-		      const struct gt_trace_health *health)
+static void add_health(struct gt_buf *buf, const struct gt_trace *trace,
+		       const struct gt_trace_health *health)
 {
 	char warning[192];
-	char *p = gt_json_reserve(json, 1024);
-	int code;
 
-	if (!p)
-		return -ENOMEM;
-	if (health->complete && !trace->refused)
-		p = GT_JSON_PUT(p, ",\"complete\":true");
-	else
-		p = GT_JSON_PUT(p, ",\"complete\":false");
-	p = GT_JSON_PUT(p, ",\"dropped\":{\"cupti\":");
-	p = gt_json_put_u64(p, health->dropped_cupti);
-	p = put_number(p, "arena", health->dropped_arena);
-	p = put_number(p, "ring", health->dropped_ring);
-	p = put_number(p, "names", health->dropped_names);
-	p = GT_JSON_PUT(p, "}");
-	p = put_number(p, "bad_records", health->bad_records + trace->refused);
-	p = put_number(p, "launches_without_gpu", health->launches_without_gpu);
-	p = put_number(p, "gpu_without_launch", health->gpu_without_launch);
-	p = put_number(p, "captured_launches", health->captured_launches);
-	p = GT_JSON_PUT(p, ",\"step_ms\":{");
-	p = put_step_ms(p, "before", health->step_before_ms);
-	p = GT_JSON_PUT(p, ",");
-	p = put_step_ms(p, "active", health->step_active_ms);
-	p = GT_JSON_PUT(p, ",");
-	p = put_step_ms(p, "after", health->step_after_ms);
-	p = GT_JSON_PUT(p, "},\"clock_residue_ns\":");
-	p = gt_json_put_i64(p, health->clock_residue_ns);
-	p = put_number(p, "events", trace->events);
-	gt_json_commit(json, p);
-	code = add_pair(json, "reason", health->reason);
-	return code ? code
-		    : add_list(json, "warnings", health->warnings,
-			       step_warning(health, warning, sizeof(warning)));
+	gt_buf_printf(buf, ",\"complete\":%s,\"dropped\":{",
+		      health->complete && !trace->refused ? "true" : "false");
+	gt_buf_printf(buf, "\"cupti\":%llu", (unsigned long long)health->dropped_cupti);
+	add_number(buf, "arena", health->dropped_arena);
+	add_number(buf, "ring", health->dropped_ring);
+	add_number(buf, "names", health->dropped_names);
+	gt_buf_text(buf, "}");
+	add_number(buf, "bad_records", health->bad_records + trace->refused);
+	add_number(buf, "launches_without_gpu", health->launches_without_gpu);
+	add_number(buf, "gpu_without_launch", health->gpu_without_launch);
+	add_number(buf, "captured_launches", health->captured_launches);
+	gt_buf_text(buf, ",\"step_ms\":{");
+	add_step_ms(buf, "before", health->step_before_ms);
+	gt_buf_text(buf, ",");
+	add_step_ms(buf, "active", health->step_active_ms);
+	gt_buf_text(buf, ",");
+	add_step_ms(buf, "after", health->step_after_ms);
+	gt_buf_printf(buf, "},\"clock_residue_ns\":%lld", (long long)health->clock_residue_ns);
+	add_number(buf, "events", trace->events);
+	add_text(buf, "reason", health->reason);
+	add_list(buf, "warnings", health->warnings, step_warning(health, warning, sizeof(warning)));
 }
 
 int gt_trace_put_tail(const struct gt_trace *trace, const struct gt_trace_health *health,
-		      struct gt_json *json)
+		      struct gt_buf *buf)
 {
-	char *p;
-	int code = add_text(json, "\n],");
-
-	code = code ? code : add_devices(json, trace);
-	code = code ? code : add_text(json, ",\n\"gtrace\":{");
-	p = code ? NULL : gt_json_reserve(json, trace->about.len);
-	if (!p)
-		return -ENOMEM;
-	gt_json_commit(json,
-		       (char *)memcpy(p, trace->about.text, trace->about.len) + trace->about.len);
-	code = add_health(json, trace, health);
-	return code ? code : add_text(json, "}}\n");
+	gt_buf_text(buf, "}\n],\"deviceProperties\":[");
+	add_devices(buf, trace);
+	gt_buf_text(buf, "],\n\"gtrace\":{");
+	gt_buf_append(buf, trace->about.data, trace->about.len);
+	add_health(buf, trace, health);
+	gt_buf_text(buf, "}}\n");
+	return buf->failed ? -ENOMEM : 0;
 }

@@ -1,6 +1,7 @@
 /*
- * trace_priv.h - shared by the parts of the trace writer: trace_writer.c (file, CPU side),
- * trace_gpu.c (GPU work), trace_meta.c (what stands around the events), trace_tracks.c (lanes).
+ * trace_priv.h - shared by the parts of the trace writer: trace_writer.c (the file), trace_text.c
+ * (its text), trace_cpu.c and trace_gpu.c (events), trace_tracks.c (lanes), trace_pieces.c (text
+ * that comes again), trace_meta.c (what stands around the events).
  */
 #ifndef GT_TRACE_PRIV_H
 #define GT_TRACE_PRIV_H
@@ -39,23 +40,55 @@ struct gt_trace_track {
 	struct gt_track rows;
 };
 
-struct gt_kernel_cache;
+/*
+ * Where a pattern of the text stood last, as an offset in all text so far; 0: nowhere yet. Each
+ * place in the code that writes a pattern keeps one and passes it to gt_trace_hint().
+ */
+typedef uint64_t gt_trace_spot;
+
+struct gt_piece { /* the text an event begins with, made once */
+	uint64_t hash;
+	gt_trace_spot spot;
+	struct gt_buf key;
+	struct gt_buf text; /* empty: to be made */
+};
+
+#define GT_PIECE_SLOTS 1024
+
+struct gt_pieces {
+	struct gt_piece slots[GT_PIECE_SLOTS];
+	size_t bytes;
+};
 
 struct gt_trace {
 	struct gt_gz_writer *gz;
-	struct gt_json json; /* events not compressed yet */
-	int error;           /* -errno, sticks */
+	int error; /* -errno, sticks */
 	uint64_t base_ns;
 	uint64_t events;
-	size_t pending_bytes; /* since the last flush */
-	uint64_t refused;     /* events that cannot be written, whatever the health says */
-	uint32_t pid;         /* as written */
+	uint64_t refused; /* events that cannot be written */
+	uint32_t pid;     /* as written */
 	uint32_t real_pid;
 	uint32_t correlations_invented;
 	char comm[32];
-	struct gt_json about;   /* the fixed part of the gtrace object */
+	struct gt_buf about; /* the fixed part of the gtrace object */
+
+	/* Text: what was compressed already (as history), then what waits. */
+	struct gt_buf text;
+	size_t compressed;   /* bytes of text */
+	uint64_t text_start; /* offset of text in all text, plus 1 */
+	size_t unflushed;    /* bytes compressed since the last flush */
+	struct gt_deflate_hint *hints;
+	size_t hint_count;
+	size_t hint_cap;
+	struct {
+		gt_trace_spot call_place, call_time, flow_start;
+		gt_trace_spot gpu_place, gpu_time, flow_end;
+		gt_trace_spot range, gpu_range, mark;
+	} spots;
+	struct gt_pieces *pieces;
+
 	uint64_t devices_used;  /* bit n: device n has events */
-	uint64_t devices_known; /* bit n: device[n] is filled in */
+	uint64_t devices_known; /* bit n: devices[n] is filled in */
 	struct gt_msg_device devices[GT_TRACE_DEVICES_MAX];
 
 	struct gt_trace_track *tracks; /* hash table */
@@ -63,14 +96,47 @@ struct gt_trace {
 	uint32_t track_cap; /* a power of two */
 	uint32_t gpu_range_tracks;
 	struct gt_lane_pool pool;
-
-	struct gt_kernel_cache *kernels;
 };
 
-/* Room for the next event, its comma included; NULL: trace->error is set. */
-char *gt_trace_reserve(struct gt_trace *trace, size_t bytes);
-/* It ends at end. Returns trace->error. */
-int gt_trace_end_event(struct gt_trace *trace, const char *end);
+/* ---- trace_text.c ---- */
+
+#define GT_TRACE_HINTS_MAX 8 /* of an event */
+
+/*
+ * Begin an event that takes at most bytes. What was written before lacks its last brace, so that
+ * each event's text begins with the end of the one before; so does what spot refers to (may be
+ * NULL). NULL: trace->error is set.
+ */
+char *gt_trace_begin(struct gt_trace *trace, size_t bytes, gt_trace_spot *spot);
+/* The event ends at end, but for its last brace. Returns trace->error. */
+int gt_trace_end(struct gt_trace *trace, const char *end);
+
+/* Compress what waits. */
+int gt_trace_compress(struct gt_trace *trace);
+/* The next text starts without history. */
+void gt_trace_forget_text(struct gt_trace *trace);
+
+static inline void gt_trace_add_hint(struct gt_trace *trace, const char *p, uint64_t dist)
+{
+	struct gt_deflate_hint *hint = &trace->hints[trace->hint_count++];
+
+	hint->at = (uint32_t)(p - trace->text.data);
+	hint->dist = dist <= GT_DEFLATE_WINDOW ? (uint32_t)dist : 0;
+}
+
+static inline gt_trace_spot gt_trace_spot_at(const struct gt_trace *trace, const char *p)
+{
+	return trace->text_start + (uint64_t)(p - trace->text.data);
+}
+
+/* From p on comes what came from spot on, too. */
+static inline void gt_trace_hint(struct gt_trace *trace, const char *p, gt_trace_spot *spot)
+{
+	gt_trace_spot now = gt_trace_spot_at(trace, p);
+
+	gt_trace_add_hint(trace, p, *spot ? now - *spot : 0);
+	*spot = now;
+}
 
 /* Times relative to the base; false when they cannot be written. */
 bool gt_trace_times(struct gt_trace *trace, uint64_t start_ns, uint64_t end_ns, uint64_t *ret_start,
@@ -80,31 +146,43 @@ bool gt_trace_times(struct gt_trace *trace, uint64_t start_ns, uint64_t end_ns, 
 #define GT_TRACE_NAME_MAX(len) (GT_JSON_STR_MAX(len) + 1)
 char *gt_trace_put_name(char *p, struct gt_str name, bool is_step);
 
-/* ,"ts":…,"dur":…} of a complete event. */
-#define GT_TRACE_SLICE_END_MAX 64
-char *gt_trace_put_slice_end(char *p, uint64_t start_ns, uint64_t end_ns);
+/* ,"key":value; key is a literal */
+#define GT_TRACE_PUT_NUMBER(p, key, value) gt_json_put_u64(GT_JSON_PUT(p, ",\"" key "\":"), value)
+
+/* ,"pid":…,"tid":…,"ts":… */
+char *gt_trace_put_place(char *p, uint32_t pid, uint32_t tid, uint64_t time_ns);
+
+/* ---- trace_pieces.c ---- */
+
+/*
+ * The piece for this key and name, valid until the next call, which may forget it. The caller makes
+ * its text when that is empty, in what gt_piece_reserve() gives it. NULL: trace->error is set.
+ */
+struct gt_piece *gt_piece_get(struct gt_trace *trace, const void *key, size_t key_len,
+			      struct gt_str name);
+char *gt_piece_reserve(struct gt_trace *trace, struct gt_piece *piece, size_t bytes);
+void gt_pieces_free(struct gt_pieces *pieces);
+
+/* ---- trace_tracks.c ---- */
 
 /*
  * The tid of the lane where this slice (in relative time) goes; lanes are named with their first
- * use, first is the lowest row allowed. id: stream or thread; device: 0 for threads.
+ * use. first: the lowest row allowed. id: stream or thread; device: 0 for threads.
  */
 uint32_t gt_trace_lane(struct gt_trace *trace, enum gt_track_kind kind, uint32_t device,
 		       uint32_t id, uint32_t first, uint64_t start_ns, uint64_t end_ns);
 void gt_trace_tracks_release(struct gt_trace *trace);
 
-/* Metadata events. */
-int gt_trace_meta_thread(struct gt_trace *trace, uint32_t pid, uint32_t tid, const char *name,
-			 size_t len, int64_t sort_index);
-int gt_trace_meta_process(struct gt_trace *trace, uint32_t pid, const char *labels,
+/* ---- trace_meta.c ---- */
+
+void gt_trace_name_thread(struct gt_trace *trace, uint32_t pid, uint32_t tid, struct gt_str name,
 			  int64_t sort_index);
-/* Note that device has events: named with its first one. */
+/* Name a GPU with its first event. */
 void gt_trace_use_device(struct gt_trace *trace, uint32_t device);
 
-/* What stands before the first event, and the text that closes the document. */
+/* What stands before the first event, with that one, and what closes the document. -ENOMEM */
 int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_trace_meta *meta);
 int gt_trace_put_tail(const struct gt_trace *trace, const struct gt_trace_health *health,
-		      struct gt_json *json);
-
-void gt_kernel_cache_free(struct gt_kernel_cache *cache);
+		      struct gt_buf *buf);
 
 #endif

@@ -1,0 +1,111 @@
+/*
+ * The text of the events: room for it, hints for its compression, and what events have in common.
+ */
+#include "trace_priv.h"
+
+#include <stdlib.h>
+
+#define COMPRESS_BYTES ((size_t)256 << 10) /* at a time: fits the second-level cache */
+
+static int reserve_hints(struct gt_trace *trace)
+{
+	size_t cap = trace->hint_cap ? 2 * trace->hint_cap : 1024;
+	struct gt_deflate_hint *hints;
+
+	if (trace->hint_cap - trace->hint_count >= GT_TRACE_HINTS_MAX)
+		return 0;
+	hints = realloc(trace->hints, cap * sizeof(*hints));
+	if (!hints)
+		return -ENOMEM;
+	trace->hints = hints;
+	trace->hint_cap = cap;
+	return 0;
+}
+
+char *gt_trace_begin(struct gt_trace *trace, size_t bytes, gt_trace_spot *spot)
+{
+	char *p;
+
+	if (trace->error)
+		return NULL;
+	p = gt_buf_reserve(&trace->text, bytes + 3);
+	if (!p || reserve_hints(trace)) {
+		trace->error = -ENOMEM;
+		return NULL;
+	}
+	if (spot)
+		gt_trace_hint(trace, p, spot);
+	else
+		gt_trace_add_hint(trace, p, 0);
+	return GT_JSON_PUT(p, "},\n");
+}
+
+int gt_trace_end(struct gt_trace *trace, const char *end)
+{
+	trace->text.len = (size_t)(end - trace->text.data);
+	trace->events++;
+	if (trace->text.len - trace->compressed < COMPRESS_BYTES)
+		return 0;
+	return gt_trace_compress(trace);
+}
+
+int gt_trace_compress(struct gt_trace *trace)
+{
+	struct gt_buf *text = &trace->text;
+	size_t drop;
+	int code;
+
+	code = gt_gz_writer_append(trace->gz, text->data, trace->compressed, text->len,
+				   trace->hints, trace->hint_count);
+	trace->unflushed += text->len - trace->compressed;
+	trace->hint_count = 0;
+	/* Keep as much as matches can reach. */
+	drop = text->len - GT_MIN(text->len, (size_t)GT_DEFLATE_WINDOW);
+	memmove(text->data, text->data + drop, text->len - drop);
+	text->len -= drop;
+	trace->text_start += drop;
+	trace->compressed = text->len;
+	if (!trace->error)
+		trace->error = code;
+	return trace->error;
+}
+
+void gt_trace_forget_text(struct gt_trace *trace)
+{
+	trace->text_start += trace->text.len;
+	trace->text.len = 0;
+	trace->compressed = 0;
+	trace->unflushed = 0;
+}
+
+bool gt_trace_times(struct gt_trace *trace, uint64_t start_ns, uint64_t end_ns, uint64_t *ret_start,
+		    uint64_t *ret_end)
+{
+	uint64_t start = GT_MAX(start_ns, trace->base_ns) - trace->base_ns;
+	uint64_t end = GT_MAX(end_ns, trace->base_ns) - trace->base_ns;
+
+	if (start > GT_TRACE_TIME_MAX_NS || end > GT_TRACE_TIME_MAX_NS) {
+		trace->refused++;
+		return false;
+	}
+	*ret_start = start;
+	*ret_end = GT_MAX(start, end);
+	return true;
+}
+
+char *gt_trace_put_name(char *p, struct gt_str name, bool is_step)
+{
+	*p++ = '"';
+	if (!is_step && gt_str_starts(name, GT_STR("ProfilerStep")))
+		*p++ = ' ';
+	p = gt_json_put_chars(p, name);
+	*p++ = '"';
+	return p;
+}
+
+char *gt_trace_put_place(char *p, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	p = GT_TRACE_PUT_NUMBER(p, "pid", pid);
+	p = GT_TRACE_PUT_NUMBER(p, "tid", tid);
+	return gt_json_put_us(GT_JSON_PUT(p, ",\"ts\":"), time_ns);
+}
