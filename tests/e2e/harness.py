@@ -296,6 +296,8 @@ class Case:
                               errors='surrogateescape', timeout=TIMEOUT_S, cwd=self.directory,
                               env=self.environment(**environment))
         result = Result(done.returncode, done.stdout, done.stderr, self.out)
+        with open(os.path.join(self.directory, 'stderr'), 'a', errors='surrogateescape') as file:
+            file.write(done.stderr)  # for --keep
         if status is not None:
             result.expect(status)
         return result

@@ -44,6 +44,8 @@ def main():
     parser.add_argument('--keep', action='store_true', help='leave the directories of failed tests')
     options = parser.parse_args()
     tests = [t for t in discover() if not options.k or re.search(options.k, t[0])] * options.repeat
+    if not os.path.exists(os.path.join(options.build, 'simgpu', 'train')):
+        sys.exit(f"e2e: {options.build} has no gtrace and simulated GPU: run 'make all simgpu'")
     totals = {'ok': 0, 'fail': 0, 'skip': 0}
 
     def run(test):
