@@ -260,7 +260,8 @@ void gt_window_mark(struct gt_recorder *rec, struct gt_window *window, uint32_t 
 static uint64_t health_losses(const struct gt_trace_health *health)
 {
 	return health->dropped_cupti + health->dropped_arena + health->dropped_ring +
-	       health->dropped_names + health->bad_records + health->launches_without_gpu;
+	       health->dropped_names + health->bad_records + health->launches_without_gpu +
+	       health->gpu_without_launch;
 }
 
 static struct gt_trace_health window_health(const struct gt_recorder *rec,
@@ -307,6 +308,7 @@ static const char *find_reason(struct gt_window *window, const struct gt_trace_h
 		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
 		{ health->dropped_ring, "events found no room in the arena (--max-buffer)" },
 		{ health->launches_without_gpu, "launches have no GPU record" },
+		{ health->gpu_without_launch, "GPU records have no launch" },
 		{ health->bad_records, "records could not be used" },
 		{ health->dropped_names, "names were lost" },
 	};

@@ -239,6 +239,14 @@ static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, 
 	}
 }
 
+/* The sizes of records come with a message, which the first of them may overtake: they wait. */
+static bool knows_records(const struct gt_recorder *rec)
+{
+	static const uint16_t nothing[GT_KIND_MAX];
+
+	return memcmp(rec->record_bytes, nothing, sizeof(nothing)) != 0;
+}
+
 /*
  * Read what the arena holds. The order of the looks matters, since the target goes on writing:
  * DONE records, then how far events go, then all names. So a record's names, and what an event
@@ -249,7 +257,8 @@ static void read_arena(struct gt_recorder *rec, bool gone)
 	struct record_chunks records = { .chunks = rec->chunks[RECORDS] };
 	size_t events;
 
-	records.count = gt_arena_list(rec->arena, GT_POOL_CUPTI, gone, records.chunks);
+	if (gone || knows_records(rec))
+		records.count = gt_arena_list(rec->arena, GT_POOL_CUPTI, gone, records.chunks);
 	rec->backlog = !gone && records.count > CHUNKS_PER_DRAIN;
 	if (rec->backlog)
 		records.count = CHUNKS_PER_DRAIN;

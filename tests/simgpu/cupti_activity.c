@@ -59,8 +59,8 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 	}
 	sim_attach();
 	sim_buffer_start_worker();
+	sim_callback_unsettle();
 	switch_kind(kind, true);
-	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 
@@ -84,8 +84,8 @@ static CUptiResult switch_call(int domain, CUpti_CallbackId cbid, bool value)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	sim_attach();
 	sim_buffer_start_worker();
+	sim_callback_unsettle();
 	atomic_store(&calls[domain][cbid], value);
-	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 

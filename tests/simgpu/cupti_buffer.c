@@ -376,6 +376,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 	while (!simgpu_faults()->async_flush && flush_done < ticket)
 		pthread_cond_wait(&flushed, &lock);
 	pthread_mutex_unlock(&lock);
+	sim_callback_settle();
 	return CUPTI_SUCCESS;
 }
 

@@ -26,6 +26,19 @@ static struct CUpti_Subscriber_st the_subscriber;
 static _Atomic bool subscribed;
 static _Atomic bool enabled[CUPTI_CB_DOMAIN_SIZE][CBID_MAX];
 
+static _Atomic bool settled;
+
+void sim_callback_unsettle(void)
+{
+	atomic_store(&settled, false);
+}
+
+void sim_callback_settle(void)
+{
+	atomic_store(&settled, true);
+	simgpu_tools_changed();
+}
+
 static bool wanted(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
 	return atomic_load_explicit(&subscribed, memory_order_acquire) &&
@@ -81,7 +94,7 @@ static bool listening(void)
 {
 	const CUpti_CallbackId launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
 
-	return sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
+	return atomic_load(&settled) && sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
 	       (wanted(CUPTI_CB_DOMAIN_DRIVER_API, launch) ||
 		sim_activity_on_call(CUPTI_CB_DOMAIN_DRIVER_API, launch));
 }
@@ -152,8 +165,9 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscrib
 {
 	if (!valid(subscriber, domain) || cbid >= CBID_MAX)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (enable)
+		sim_callback_unsettle();
 	atomic_store(&enabled[domain][cbid], enable != 0);
-	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 
@@ -164,7 +178,8 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	for (size_t i = 0; i < CBID_MAX; i++)
 		atomic_store(&enabled[domain][i], enable != 0);
-	simgpu_tools_changed();
+	if (enable)
+		sim_callback_unsettle();
 	return CUPTI_SUCCESS;
 }
 

@@ -44,5 +44,11 @@ void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t s
 
 /* cupti_callback.c: listen to the simulated driver. Idempotent. */
 void sim_attach(void);
+/*
+ * A tool that switches something on has not settled; it has when it flushes for the first time
+ * after that. Only then it listens, as far as simgpu_wait_for_tools() is concerned.
+ */
+void sim_callback_unsettle(void);
+void sim_callback_settle(void);
 
 #endif
