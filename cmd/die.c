@@ -111,7 +111,8 @@ void say_text(const char *text, size_t len)
 
 void say_progress(const char *fmt, ...)
 {
-	char text[256], line[300];
+	static char last[256];
+	char text[sizeof(last)], line[sizeof(last) + 16];
 	struct winsize size;
 	va_list args;
 	int n;
@@ -122,6 +123,9 @@ void say_progress(const char *fmt, ...)
 	va_start(args, fmt);
 	format(text, sizeof(text), fmt, args);
 	va_end(args);
+	if (progress_shown && !strcmp(text, last))
+		return;
+	memcpy(last, text, sizeof(last));
 	/* The cursor goes back: what the program prints next overwrites the line. */
 	n = snprintf(line, sizeof(line), "\r\033[K%.*s\r", size.ws_col - 1, text);
 	if (n > 0)
