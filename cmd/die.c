@@ -1,12 +1,14 @@
 #include "base.h"
+#include "buf.h"
 #include "die.h"
+#include "safe_text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 4096
+#define TEXT_MAX 4096 /* bytes of a line before they are made safe */
 
 static bool progress_shown;
 
@@ -40,32 +42,35 @@ static void write_all(const char *text, size_t len)
 	}
 }
 
-/* Format into buf, without control characters; its length. */
-static size_t format(char *buf, size_t len, const char *fmt, va_list args)
+void end_progress(void)
 {
-	int n = vsnprintf(buf, len, fmt, args);
-	char *c;
+	if (progress_shown)
+		write_all("\r\033[K", strlen("\r\033[K"));
+	progress_shown = false;
+}
 
-	if (n < 0)
-		return 0;
-	for (c = buf; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	return GT_MIN((size_t)n, len - 1);
+/* Append what is formatted, made safe for a terminal. */
+static void put_safe(struct gt_buf *out, const char *fmt, va_list args)
+{
+	char text[TEXT_MAX];
+	int len = vsnprintf(text, sizeof(text), fmt, args);
+
+	if (len > 0)
+		gt_safe_put(out, (struct gt_str){ text, GT_MIN((size_t)len, sizeof(text) - 1) });
 }
 
 static void write_line(const char *colour, const char *prefix, const char *fmt, va_list args)
 {
-	char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 64];
-	bool coloured = *colour && has_colours();
-	int n;
+	bool coloured = has_colours();
+	struct gt_buf line = { 0 };
 
-	format(text, sizeof(text), fmt, args);
-	n = snprintf(line, sizeof(line), "%s%sgtrace:%s %s%s\n", progress_shown ? "\r\033[K" : "",
-		     coloured ? colour : "", coloured ? "\033[0m" : "", prefix, text);
-	progress_shown = false;
-	if (n > 0)
-		write_all(line, GT_MIN((size_t)n, sizeof(line) - 1));
+	end_progress();
+	gt_buf_printf(&line, "%sgtrace:%s %s", coloured ? colour : "", coloured ? "\033[0m" : "",
+		      prefix);
+	put_safe(&line, fmt, args);
+	gt_buf_byte(&line, '\n');
+	write_all(line.data, line.len);
+	gt_buf_release(&line);
 }
 
 void say(const char *fmt, ...)
@@ -96,13 +101,6 @@ void die(int status, const char *fmt, ...)
 	exit(status);
 }
 
-void end_progress(void)
-{
-	if (progress_shown)
-		write_all("\r\033[K", strlen("\r\033[K"));
-	progress_shown = false;
-}
-
 void say_text(const char *text, size_t len)
 {
 	end_progress();
@@ -112,24 +110,24 @@ void say_text(const char *text, size_t len)
 void say_progress(const char *fmt, ...)
 {
 	static char last[256];
-	char text[sizeof(last)], line[sizeof(last) + 16];
+	struct gt_buf line = { 0 };
 	struct winsize size;
+	char text[sizeof(last)];
 	va_list args;
-	int n;
 
 	if (!is_terminal() || tcgetpgrp(STDERR_FILENO) != getpgrp() ||
 	    ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20)
 		return;
 	va_start(args, fmt);
-	format(text, sizeof(text), fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	if (progress_shown && !strcmp(text, last))
 		return;
 	memcpy(last, text, sizeof(last));
 	/* The cursor goes back: what the program prints next overwrites the line. */
-	n = snprintf(line, sizeof(line), "\r\033[K%.*s\r", size.ws_col - 1, text);
-	if (n > 0)
-		write_all(line, GT_MIN((size_t)n, sizeof(line) - 1));
+	gt_buf_printf(&line, "\r\033[K%.*s\r", size.ws_col - 1, text);
+	write_all(line.data, line.len);
+	gt_buf_release(&line);
 	progress_shown = true;
 }
 

@@ -20,8 +20,8 @@ void die(int status, const char *fmt, ...) GT_PRINTF(2, 3) __attribute__((noretu
 void say_text(const char *text, size_t len);
 
 /*
- * A line that the next one, or the next line of the functions above, takes the place of. Only on a
- * terminal, and only while this process is in its foreground.
+ * A line (of plain ASCII) that the next one, or one of the functions above, takes the place of.
+ * Only on a terminal, and only while this process is in its foreground.
  */
 void say_progress(const char *fmt, ...) GT_PRINTF(1, 2);
 void end_progress(void);

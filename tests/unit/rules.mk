@@ -4,3 +4,11 @@ $(O)/tests/test_inj_nvtx: tests/unit/test_inj_nvtx.c tests/unit/inj_standin.c \
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(INJ_CFLAGS) $(LINK) -o $@ \
 		$(filter %.c %.o,$^) -lcmocka -lpthread -ldl
+
+# Clients and the collector, between scripted peers and a recorder that does as it is told.
+CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_collector)
+$(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recorder.c peer.c \
+		client_owner.c fake_recorder.h peer.h client_owner.h) $(O)/libgtrace.a
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LINK) -o $@ $(filter %.c %.a,$^) \
+		-lcmocka $(LIBS)

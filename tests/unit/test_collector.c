@@ -1,12 +1,12 @@
-/* test_collector.c - many processes at once, with a recorder that keeps nothing. */
+/* test_collector.c - many processes at once, some of them bad. */
 #include "base.h"
 #include "collector.h"
+#include "fake_recorder.h"
+#include "peer.h"
 #include "sockdir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,67 +14,6 @@
 #include <cmocka.h>
 
 #define RANKS 64
-
-static struct gt_recorder_report report; /* of every drain */
-static uv_mutex_t report_lock;
-static int recorders;
-
-struct gt_recorder {
-	int arena_fd;
-};
-
-int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_hello *hello,
-		    const struct gt_recorder_config *config, struct gt_err *err)
-{
-	(void)hello;
-	(void)config;
-	(void)err;
-	*ret = malloc(sizeof(**ret));
-	(*ret)->arena_fd = arena_fd;
-	recorders++;
-	return 0;
-}
-
-void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
-{
-	(void)rec;
-	(void)phase;
-}
-
-void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
-{
-	(void)rec;
-	(void)device;
-}
-
-int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
-		      struct gt_recorder_report *ret, struct gt_err *err)
-{
-	(void)rec;
-	(void)now_ns;
-	(void)flush_due;
-	(void)err;
-	uv_mutex_lock(&report_lock);
-	*ret = report;
-	uv_mutex_unlock(&report_lock);
-	return 0;
-}
-
-int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
-		       struct gt_recorder_report *ret, struct gt_err *err)
-{
-	(void)died;
-	return gt_recorder_drain(rec, now_ns, true, ret, err);
-}
-
-void gt_recorder_free(struct gt_recorder *rec)
-{
-	if (!rec)
-		return;
-	close(rec->arena_fd);
-	free(rec);
-	recorders--;
-}
 
 /* ---- the owner ---- */
 
@@ -125,11 +64,23 @@ static void on_idle(void *ctx)
 	seen.idle++;
 }
 
+static int path_for(void *ctx, const struct gt_client_info *client, uint64_t cycle, char *buf,
+		    size_t len, bool *overwrite, struct gt_err *err)
+{
+	(void)ctx;
+	(void)cycle;
+	(void)overwrite;
+	(void)err;
+	snprintf(buf, len, "%u", client->hello.rank);
+	return 0;
+}
+
 static const struct gt_client_ops ops = {
 	.drained = on_drained,
 	.closed = on_closed,
 	.failed = on_failed,
 	.gone = on_gone,
+	.path_for = path_for,
 };
 
 static int start(void **state)
@@ -138,7 +89,7 @@ static int start(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
-	memset(&report, 0, sizeof(report));
+	fake_recorder_reset();
 	peer_count = 0;
 	if (gt_sockdir_open(&sockdir, bases, 1, NULL) < 0 || uv_loop_init(&loop) < 0)
 		return -1;
@@ -168,7 +119,7 @@ static int stop(void **state)
 	while (peer_count > 0)
 		close(peers[--peer_count]);
 	gt_sockdir_close(&sockdir);
-	return uv_loop_close(&loop) || recorders;
+	return uv_loop_close(&loop) || fake.alive;
 }
 
 /* ---- the peers ---- */
@@ -185,31 +136,10 @@ static int connect_peer(void)
 
 static void send_hello(int fd, uint32_t rank)
 {
-	const struct gt_msg_hello hello = {
-		.hdr = { .magic = GT_WIRE_MAGIC,
-			 .version = GT_WIRE_VERSION,
-			 .type = GT_MSG_HELLO,
-			 .size_bytes = sizeof(hello) },
-		.rank = rank,
-	};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)&hello, .iov_len = sizeof(hello) };
-	struct msghdr hdr = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&hdr);
-	int arena = memfd_create("arena", MFD_CLOEXEC);
+	struct gt_msg_hello hello = peer_hello;
 
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &arena, sizeof(arena));
-	assert_int_equal(sendmsg(fd, &hdr, MSG_NOSIGNAL), sizeof(hello));
-	close(arena);
+	hello.rank = rank;
+	peer_send(fd, &hello, sizeof(hello), 1);
 }
 
 static void add_peers(uint32_t count)
@@ -228,7 +158,7 @@ static void many_ranks(void **state)
 	add_peers(RANKS);
 	run_until(&seen.drained, RANKS);
 	assert_int_equal(collector.client_count, RANKS);
-	assert_int_equal(recorders, RANKS);
+	assert_int_equal(fake.alive, RANKS);
 	assert_int_equal(seen.failures, 0);
 }
 
@@ -270,7 +200,7 @@ static void gone_before_accepted(void **state)
 	run_until(&seen.idle, 1);
 	assert_int_equal(seen.gone, 3);
 	assert_int_equal(seen.failures, 0);
-	assert_int_equal(recorders, 0);
+	assert_int_equal(fake.alive, 0);
 }
 
 static void out_of_descriptors(void **state)
@@ -300,9 +230,7 @@ static void out_of_descriptors(void **state)
 /* Let every recorder say this from now on, and be heard. */
 static void say(struct gt_recorder_report what)
 {
-	uv_mutex_lock(&report_lock);
-	report = what;
-	uv_mutex_unlock(&report_lock);
+	fake_recorder_say(what);
 	/* A drain that was under way says the old; all take turns. */
 	run_until(&seen.drained, seen.drained + 3 * (int)collector.client_count);
 }
@@ -357,6 +285,5 @@ int main(void)
 		TEST(complete_without_steps),
 	};
 
-	uv_mutex_init(&report_lock);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,118 @@
+#include "base.h"
+#include "fake_recorder.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct fake_recorder fake;
+
+static uv_mutex_t lock;
+static uv_once_t once = UV_ONCE_INIT;
+
+struct gt_recorder {
+	struct gt_recorder_config config;
+	struct gt_msg_hello hello;
+	int arena_fd;
+};
+
+static void init(void)
+{
+	uv_mutex_init(&lock);
+}
+
+void fake_recorder_reset(void)
+{
+	uv_once(&once, init);
+	memset(&fake, 0, sizeof(fake));
+}
+
+void fake_recorder_say(struct gt_recorder_report report)
+{
+	uv_mutex_lock(&lock);
+	fake.report = report;
+	uv_mutex_unlock(&lock);
+}
+
+int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_hello *hello,
+		    const struct gt_recorder_config *config, struct gt_err *err)
+{
+	if (fake.refuse) {
+		close(arena_fd);
+		return gt_err_set(err, fake.refuse, "it lies");
+	}
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->config = *config;
+	(*ret)->hello = *hello;
+	(*ret)->arena_fd = arena_fd;
+	fake.alive++;
+	return 0;
+}
+
+void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
+{
+	(void)rec;
+	(void)phase;
+	fake.phases++;
+	fake.interleaved |= fake.busy;
+}
+
+void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
+{
+	(void)rec;
+	(void)device;
+	fake.devices++;
+	fake.interleaved |= fake.busy;
+}
+
+static int work(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)
+{
+	const struct gt_recorder_config *config = &rec->config;
+	bool overwrite;
+	int rc;
+
+	if (fake.entered) {
+		fake.busy = true;
+		uv_sem_post(fake.entered);
+		uv_sem_wait(fake.leave);
+		fake.busy = false;
+	}
+	uv_mutex_lock(&lock);
+	config->path_for(config->ctx, &rec->hello, 1, fake.path, sizeof(fake.path), &overwrite,
+			 err);
+	*report = fake.report;
+	rc = fake.rc;
+	uv_mutex_unlock(&lock);
+	return rc ? gt_err_set(err, rc, "disk full") : 0;
+}
+
+int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		      struct gt_recorder_report *report, struct gt_err *err)
+{
+	(void)now_ns;
+	uv_mutex_lock(&lock);
+	fake.drains++;
+	fake.flush_due = flush_due;
+	uv_mutex_unlock(&lock);
+	return work(rec, report, err);
+}
+
+int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+		       struct gt_recorder_report *report, struct gt_err *err)
+{
+	(void)now_ns;
+	uv_mutex_lock(&lock);
+	fake.finishes++;
+	fake.died = died;
+	uv_mutex_unlock(&lock);
+	return work(rec, report, err);
+}
+
+void gt_recorder_free(struct gt_recorder *rec)
+{
+	if (!rec)
+		return;
+	close(rec->arena_fd);
+	fake.frees++;
+	fake.alive--;
+	free(rec);
+}
