@@ -62,17 +62,18 @@ static void remember_ranges(struct gt_recorder *rec, const struct gt_thread *thr
 static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
 			const struct gt_window *window, const struct gt_ev *ev)
 {
-	const struct gt_window *old;
+	struct gt_window *old;
 	size_t i;
 
 	if (ev->step < thread->last_step)
 		return; /* a call that began before what it wrote last: no way back */
 	for (i = 0; i < rec->window_count && thread->top; i++) {
-		const struct gt_window *passed = rec->windows[i];
+		struct gt_window *passed = rec->windows[i];
 
 		if (passed->id == GT_WHOLE_ID || thread->last_step >= passed->first_step ||
 		    ev->step <= passed->last_step)
 			continue;
+		gt_windows_find_end(rec, passed);
 		gt_ranges_move(&rec->ranges, thread, passed->id, 0);
 		gt_ranges_move(&rec->ranges, thread, GT_WINDOW_NONE,
 			       GT_MIN(passed->end_ns, ev->time_ns));
@@ -83,6 +84,8 @@ static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
 	if (thread->window == (window ? window->id : GT_WINDOW_NONE))
 		return;
 	old = gt_windows_by_id(rec, thread->window);
+	if (old)
+		gt_windows_find_end(rec, old);
 	gt_ranges_move(&rec->ranges, thread, window ? window->id : GT_WINDOW_NONE,
 		       old ? GT_MIN(old->end_ns, ev->time_ns) : ev->time_ns);
 	if (window && rec->fallback)
@@ -160,10 +163,33 @@ static struct gt_str range_text(const struct gt_recorder *rec, const struct gt_e
 	return (struct gt_str){ ev->bytes, ev->len_bytes };
 }
 
+/*
+ * The first window after a step outside of all: another thread's events have opened it already, but
+ * a range of the process that begins now is open when it begins.
+ */
+static struct gt_window *next_window(const struct gt_recorder *rec, uint32_t step)
+{
+	size_t i;
+
+	for (i = 0; i < rec->window_count; i++)
+		if (rec->windows[i]->first_step > step)
+			return rec->windows[i];
+	return NULL;
+}
+
+static bool is_name(const struct gt_ev *ev)
+{
+	return ev->type == GT_EV_STRING || ev->type == GT_EV_THREAD_NAME ||
+	       ev->type == GT_EV_POINTER || ev->type == GT_EV_API_NAME;
+}
+
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 {
-	struct gt_window *window = NULL;
+	struct gt_window *window;
 	struct gt_thread *thread;
+
+	if (is_name(ev))
+		return;
 
 	window = gt_windows_of_step(rec, ev->step, ev->time_ns);
 	if (window && rec->yielded == (uint64_t)window->id + 1 && ev->time_ns >= window->end_ns)
@@ -171,11 +197,8 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 	thread = gt_ranges_thread(&rec->ranges, tid);
 	if (thread)
 		move_thread(rec, thread, window, ev);
-	if (window) {
+	if (window)
 		window->last_ns = GT_MAX(window->last_ns, ev->time_ns);
-		if (!window->first_step && !window->trace)
-			window->start_ns = GT_MIN(window->start_ns, ev->time_ns);
-	}
 
 	switch (ev->type) {
 	case GT_EV_CALL:
@@ -192,6 +215,8 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 			gt_ranges_pop(&rec->ranges, thread, (const void *)ev);
 		break;
 	case GT_EV_RANGE_START:
+		if (!window)
+			window = next_window(rec, ev->step);
 		gt_ranges_start(&rec->ranges, tid, window ? window->id : GT_WINDOW_NONE,
 				(const void *)ev);
 		break;

@@ -186,6 +186,8 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 struct gt_window *gt_windows_by_id(const struct gt_recorder *rec, uint32_t id);
 /* The window whose time this lies in. NULL: none. */
 struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t time_ns);
+/* Set its end_ns, when the mark that ended it is known. */
+void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window);
 
 /* The step's range in its window, made at first sight; NULL without memory. */
 struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step);

@@ -41,6 +41,18 @@ struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t tim
 	return NULL;
 }
 
+void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window)
+{
+	const struct gt_step_mark *mark;
+
+	if (window->id == GT_WHOLE_ID)
+		return;
+	/* What the target's control thread said came later than the mark that it followed. */
+	mark = gt_steps_after(&rec->steps, window->last_step);
+	if (mark)
+		window->end_ns = GT_MIN(window->end_ns, mark->time_ns);
+}
+
 /* ---- steps ---- */
 
 static uint64_t step_begin(const struct gt_recorder *rec, const struct gt_window *window,
@@ -227,19 +239,6 @@ static void yield_window(struct gt_recorder *rec, struct gt_window *window)
 	window->told = true;
 }
 
-/* When it ended, as well as it is known. */
-static void find_end(const struct gt_recorder *rec, struct gt_window *window)
-{
-	const struct gt_step_mark *mark;
-
-	if (window->id == GT_WHOLE_ID)
-		return;
-	/* What the target's control thread said came later than the mark that it followed. */
-	mark = gt_steps_after(&rec->steps, window->last_step);
-	if (mark)
-		window->end_ns = GT_MIN(window->end_ns, mark->time_ns);
-}
-
 /* All threads leave it, and what they have open is cut there. */
 static void leave_window(struct gt_recorder *rec, struct gt_window *window)
 {
@@ -264,7 +263,7 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 {
 	size_t i;
 
-	find_end(rec, window);
+	gt_windows_find_end(rec, window);
 	leave_window(rec, window);
 	gt_rec_give_up(rec, window);
 	/* A run that did nothing has no step to show for it either. */
@@ -341,7 +340,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 
 		if (window->id == GT_WHOLE_ID)
 			continue;
-		find_end(rec, window);
+		gt_windows_find_end(rec, window);
 		if (rec->state.step > window->last_step)
 			window->closed = true;
 		/*
@@ -370,7 +369,7 @@ void gt_windows_finish(struct gt_recorder *rec, bool died)
 		struct gt_window *window = rec->windows[0];
 		bool cut = !window->closed && window->id != GT_WHOLE_ID;
 
-		find_end(rec, window);
+		gt_windows_find_end(rec, window);
 		if (window->closed && gt_rec_settled(rec, window, false))
 			window->drained = true;
 		if (cut && !died && !window->cut)
@@ -401,7 +400,7 @@ static void hear_close(struct gt_recorder *rec, struct gt_window *window)
 		return;
 	if (whole || window->id == close->cycle) {
 		shorten_window(window, close->value);
-		find_end(rec, window);
+		gt_windows_find_end(rec, window);
 		if (window->end_ns == UINT64_MAX)
 			window->end_ns = close->time_ns;
 	}

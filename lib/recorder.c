@@ -18,7 +18,10 @@ static void on_range(void *ctx, const struct gt_range *range)
 	struct gt_recorder *rec = ctx;
 	struct gt_window *window = gt_windows_by_id(rec, range->window);
 
-	if (window)
+	if (!window)
+		return;
+	gt_windows_find_end(rec, window);
+	if (range->end_ns >= window->start_ns)
 		gt_window_range(rec, window, range);
 }
 

@@ -77,7 +77,7 @@ static int drain(double ms)
 	return gt_recorder_drain(rec, AB_MS(ms), false, &report, &err);
 }
 
-static void finish(bool died, double ms)
+static inline void finish(bool died, double ms)
 {
 	assert_int_equal(gt_recorder_finish(rec, died, AB_MS(ms), &report, &err), 0);
 }
