@@ -108,9 +108,13 @@ void gt_range_history_release(struct gt_range_history *history, struct gt_ranges
 {
 	uint32_t i;
 
-	gt_range_history_trim(history, ranges, GT_WINDOW_NONE, UINT64_MAX);
-	for (i = 0; i < history->count; i++)
-		free(history->threads[i].ranges);
+	for (i = 0; i < history->count; i++) {
+		struct gt_past *past = &history->threads[i];
+
+		while (past->count)
+			gt_ranges_unhold(ranges, past->ranges[--past->count].range);
+		free(past->ranges);
+	}
 	free(history->threads);
 	gt_map_release(&history->by_tid);
 	*history = (struct gt_range_history){ 0 };

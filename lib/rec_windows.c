@@ -97,8 +97,8 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 }
 
 /*
- * Close the steps before 'until'. end_ns is for those whose end nobody marked; while it is not
- * known (UINT64_MAX) they stay open.
+ * Close the steps before 'until' whose end is marked; or all, when the window's end is known:
+ * end_ns, UINT64_MAX before that.
  */
 static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint64_t until,
 			uint64_t end_ns)
@@ -122,10 +122,10 @@ static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint6
 		struct gt_range *range = window->steps[i];
 		const struct gt_step_mark *next = whole ? NULL
 							: gt_steps_after(&rec->steps, range->step);
-		uint64_t ns = next ? GT_MIN(next->time_ns, end_ns) : end_ns;
 
-		if (range->step < until && ns != UINT64_MAX)
-			gt_ranges_close(&rec->ranges, range, ns);
+		if (end_ns != UINT64_MAX || (range->step < until && next))
+			gt_ranges_close(&rec->ranges, range,
+					next ? GT_MIN(next->time_ns, end_ns) : end_ns);
 		else
 			window->steps[kept++] = range;
 	}

@@ -72,7 +72,7 @@ static void start(void)
 	ab_string(&ab, MAIN, 2, "cudaLaunchKernel");
 }
 
-static int drain(double ms)
+static inline int drain(double ms)
 {
 	return gt_recorder_drain(rec, AB_MS(ms), false, &report, &err);
 }
@@ -82,7 +82,7 @@ static inline void finish(bool died, double ms)
 	assert_int_equal(gt_recorder_finish(rec, died, AB_MS(ms), &report, &err), 0);
 }
 
-static void phase(uint32_t what, uint64_t cycle, uint64_t value, double ms)
+static inline void phase(uint32_t what, uint64_t cycle, uint64_t value, double ms)
 {
 	struct gt_msg_phase msg = {
 		.what = what, .cycle = cycle, .value = value, .time_ns = AB_MS(ms)
@@ -97,7 +97,7 @@ static void step(uint32_t number)
 	ab_step(&ab, MAIN, number, AB_MS(10 * number));
 }
 
-static void steps_to(uint32_t last)
+static inline void steps_to(uint32_t last)
 {
 	uint32_t number;
 
@@ -106,20 +106,20 @@ static void steps_to(uint32_t last)
 }
 
 /* The target says that cycle 0 has closed (at 40 ms), and two drains later all is read. */
-static void close_cycle(double ms)
+static inline void close_cycle(double ms)
 {
 	phase(GT_WHAT_CLOSE, 0, 4, 40);
 	assert_int_equal(drain(ms), 0);
 	assert_int_equal(drain(ms + 10), 0);
 }
 
-static const struct gt_trace *only_trace(void)
+static inline const struct gt_trace *only_trace(void)
 {
 	assert_int_equal(fake_count, 1);
 	return &fake_traces[0];
 }
 
-static const struct fake_call *call_of(const struct gt_trace *trace, uint32_t correlation)
+static inline const struct fake_call *call_of(const struct gt_trace *trace, uint32_t correlation)
 {
 	const struct fake_call *found = NULL;
 	size_t i;
@@ -133,7 +133,7 @@ static const struct fake_call *call_of(const struct gt_trace *trace, uint32_t co
 	return found;
 }
 
-static const struct fake_gpu *gpu_of(const struct gt_trace *trace, uint32_t correlation)
+static inline const struct fake_gpu *gpu_of(const struct gt_trace *trace, uint32_t correlation)
 {
 	size_t i;
 

@@ -1,0 +1,198 @@
+/*
+ * A target that writes anything: the recorder stays within its bounds and memory, whatever the
+ * arena and the messages say. Deterministic; worth most under the sanitizers.
+ */
+#include "base.h"
+#include "recorder_rig.h"
+
+#define ROUNDS 400
+
+static uint32_t seed;
+
+static uint32_t rnd(uint32_t below)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (uint32_t)(((uint64_t)(seed >> 4) * below) >> 28);
+}
+
+/* Some of everything, as a good target writes it. */
+static void fill(void)
+{
+	static const uint16_t kinds[] = { 1, 2, 3, 10, 22, 38, 51 };
+	const struct ab_sizes *sizes = &ab_versions[rnd(ARRAY_SIZE(ab_versions))];
+	uint32_t i, step_number = 0;
+
+	ab_set_sizes(ab.hello.record_bytes, sizes);
+	ab_string(&ab, MAIN, 1, "kernel_one");
+	ab_name(&ab, GT_EV_POINTER, MAIN, UINT64_C(0x7fff00000000), 1, 0);
+	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(2) << 32 | 211, 1, GT_CALL_KERNEL);
+	ab_name(&ab, GT_EV_THREAD_NAME, MAIN, MAIN, 1, 0);
+	for (i = 0; i < 120; i++) {
+		uint32_t tid = 1 + rnd(4), id = rnd(60);
+		uint64_t time_ns = AB_MS(i);
+		unsigned char record[GT_EVENT_CHUNK / 64] = { 0 };
+		uint16_t kind = kinds[rnd(ARRAY_SIZE(kinds))];
+
+		switch (rnd(9)) {
+		case 0:
+			ab_step(&ab, tid, ++step_number, time_ns);
+			break;
+		case 1:
+			ab_push(&ab, tid, step_number, time_ns, rnd(4), "range");
+			break;
+		case 2:
+			ab_pop(&ab, tid, step_number, time_ns, rnd(4));
+			break;
+		case 3:
+			ab_range(&ab, GT_EV_RANGE_START, tid, step_number, time_ns, 0, id, "p");
+			break;
+		case 4:
+			ab_end(&ab, GT_EV_RANGE_END, tid, step_number, time_ns, 0, id);
+			break;
+		case 5:
+		case 6:
+			ab_call(&ab, (struct ab_call){ .tid = tid,
+						       .step = step_number,
+						       .correlation = id,
+						       .stream = rnd(3),
+						       .klass = (uint16_t)rnd(8),
+						       .flags = rnd(9) ? 0 : rnd(8),
+						       .start_ns = time_ns });
+			break;
+		case 7:
+			ab_api(&ab, rnd(2), 211, tid, id, time_ns, time_ns + 1000);
+			break;
+		default:
+			ab_u32(record, 0, kind);
+			ab_u64(record, kind == 51 ? 8 : 16, time_ns + 1000);
+			ab_u64(record, kind == 51 ? 16 : 24, time_ns + 2000);
+			ab_u32(record, kind == 51 ? 4 : kind == 22 ? 60 : kind < 3 ? 44 : 92, id);
+			ab_record(&ab, record, ab.hello.record_bytes[kind]);
+		}
+	}
+	if (rnd(2))
+		ab_flush(&ab);
+	if (rnd(2))
+		ab_done(&ab, 1 + rnd(4));
+}
+
+/* Change bytes that a target can write at any time: counters, tables, events, records. */
+static void spoil(uint32_t changes)
+{
+	while (changes--) {
+		enum gt_pool pool = rnd(2);
+		struct gt_chunk *chunk = &ab_table(&ab, pool)[rnd(4)];
+		uint32_t used = atomic_load(&chunk->used_bytes);
+		uint32_t value = rnd(2) ? rnd(UINT32_MAX >> 5) << rnd(6) : rnd(64);
+
+		switch (rnd(12)) {
+		case 0:
+			atomic_store(&ab.hdr->step, rnd(3) ? rnd(40) : value);
+			break;
+		case 1:
+			atomic_store(&ab.hdr->mode, rnd(5));
+			break;
+		case 2:
+			atomic_store(&ab.hdr->keep_full, rnd(2));
+			break;
+		case 3:
+			atomic_store(&chunk->used_bytes, value);
+			break;
+		case 4:
+			atomic_store(&chunk->seq, value);
+			break;
+		case 5:
+			atomic_store(&chunk->state, rnd(4));
+			break;
+		case 6:
+			ab.hdr->pool[pool].count = value; /* after the check: of no effect */
+			ab.hdr->pool[pool].count = pool == GT_POOL_CUPTI ? 4 : 32;
+			break;
+		default:
+			used = GT_MIN(used, 16384u);
+			if (used > 8)
+				ab_u32(ab_data(&ab, pool, chunk), rnd(used / 4) * 4, value);
+		}
+	}
+}
+
+static void any_message(void)
+{
+	struct gt_msg_device device = { .id = rnd(70) };
+
+	if (rnd(4))
+		phase(1 + rnd(11), rnd(3) ? rnd(8) : UINT64_MAX, rnd(8), rnd(200));
+	else
+		gt_recorder_device(rec, &device);
+}
+
+static void any_bytes(void **state)
+{
+	uint32_t round, i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		seed = round;
+		config.schedule = (struct gt_schedule){
+			.skip_first = rnd(2),
+			.wait = rnd(2),
+			.warmup = rnd(2),
+			.active = 1 + rnd(3),
+			.repeat = rnd(3),
+		};
+		atomic_store(&ab.hdr->mode, 1 + rnd(3));
+		fill();
+		assert_int_equal(gt_recorder_new(&rec, ab_fd(&ab), &ab.hello, &config, &err), 0);
+		for (i = 0; i < 4; i++) {
+			spoil(rnd(30));
+			if (rnd(2))
+				any_message();
+			gt_recorder_drain(rec, AB_MS(100 + rnd(5000)), rnd(2), &report, &err);
+		}
+		if (rnd(4))
+			gt_recorder_finish(rec, rnd(2), AB_MS(6000), &report, &err);
+		gt_recorder_free(rec);
+		rec = NULL;
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* One name, range and thread after the other, until the bounds hold. */
+static void piles(void **state)
+{
+	uint32_t i, round;
+
+	(void)state;
+	start();
+	steps_to(2);
+	fake_discard = true;
+	for (round = 0; round < 40; round++) {
+		for (i = 0; i < 2000; i++) {
+			struct gt_ev_string name = {
+				.ev = ab_ev(GT_EV_STRING, sizeof(name), 0, 0),
+				.id = 10 + round * 2000 + i,
+				.total_bytes = GT_STRING_MAX,
+			};
+
+			ab_put(&ab, 11, &name, sizeof(name));
+			ab_push(&ab, 12, 2, AB_MS(21), 0, "never popped");
+			ab_range(&ab, GT_EV_RANGE_START, 13, 2, AB_MS(21), 0, i, "never ended");
+			ab_launch(&ab, 13, 2, round * 2000 + i, AB_MS(21));
+		}
+		drain(25);
+	}
+	finish(true, 30);
+	assert_true(only_trace()->health.dropped_names > 0);
+	assert_true(only_trace()->health.dropped_ring > 0);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 80000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(any_bytes),
+		TEST(piles),
+	};
+
+	return cmocka_run_group_tests_name("recorder_hostile", tests, NULL, NULL);
+}
