@@ -143,7 +143,7 @@ CHECK = $(Q)+$(MAKE) --no-print-directory all test-programs && tests/check -O $(
 check: deps ## run all tests; the last line is their sum
 	$(CHECK)
 
-cli e2e corpus reference hostile hta asan tsan: ## one layer of the tests (see tests/check)
+cli e2e corpus hta asan tsan: ## one layer of the tests (see tests/check)
 	$(CHECK) $@
 
 lint: ## hold the tree's rules: layers, symbols, warnings, format, spelling, manual
@@ -192,8 +192,7 @@ help: ## this list
 	@echo '  V=1 shows commands; O=DIR builds there; WERROR=1; CC=clang; OPT=-O0; CFLAGS=, LDFLAGS=;'
 	@echo '  SAN=address,undefined or SAN=thread; PREFIX=, DESTDIR= for install'
 
-.PHONY: FORCE all deps unit replay fuzz test-programs check cli e2e corpus reference hostile hta \
-        asan tsan lint demo \
+.PHONY: FORCE all deps unit replay fuzz test-programs check cli e2e corpus hta asan tsan lint demo \
         format format-check coverage install uninstall clean help
 .DELETE_ON_ERROR:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(INJ_OBJ:.o=.d) $(UNIT_BIN:=.d) $(REPLAY_BIN:=.d)
