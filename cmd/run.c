@@ -269,6 +269,8 @@ static void on_ended(struct gt_target *target, int status)
 	run->ended = true;
 	run->status = status;
 	gt_collector_accept(&run->collector);
+	if (run->stopped) /* a launcher that does not end what it started */
+		gt_collector_kill(&run->collector, SIGTERM);
 	if (!run->collector.client_count)
 		uv_stop(&run->loop);
 	else

@@ -441,6 +441,14 @@ void gt_client_stop(struct gt_client *client)
 	advance(client);
 }
 
+void gt_client_kill(struct gt_client *client, int sig)
+{
+	if (client->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, client->pidfd, sig, NULL, 0);
+	else if (!client->gone)
+		kill(client->pid, sig);
+}
+
 void gt_client_replaced(struct gt_client *client)
 {
 	client->replaced = true;

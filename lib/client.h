@@ -80,6 +80,9 @@ void gt_client_tick(struct gt_client *client);
 /* Tell the process to stop tracing, and complete its files when it has, or soon after. */
 void gt_client_stop(struct gt_client *client);
 
+/* Send its process a signal, as kill(). */
+void gt_client_kill(struct gt_client *client, int sig);
+
 /* Its process connected anew. When this connection is closed, it was replaced by an exec: complete
  * what was before. */
 void gt_client_replaced(struct gt_client *client);

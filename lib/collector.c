@@ -159,6 +159,14 @@ void gt_collector_stop(struct gt_collector *collector)
 		gt_client_stop(collector->clients[i]);
 }
 
+void gt_collector_kill(struct gt_collector *collector, int sig)
+{
+	size_t i;
+
+	for (i = 0; i < collector->client_count; i++)
+		gt_client_kill(collector->clients[i], sig);
+}
+
 const struct gt_client_info *gt_collector_leader(const struct gt_collector *collector)
 {
 	const struct gt_client_info *info, *leader = NULL;

@@ -38,6 +38,9 @@ void gt_collector_accept(struct gt_collector *collector);
 /* Tell every client to stop, whether its process lives on or not; idle follows. */
 void gt_collector_stop(struct gt_collector *collector);
 
+/* Send every client's process a signal. */
+void gt_collector_kill(struct gt_collector *collector, int sig);
+
 /* The client with the lowest rank among those that do GPU work or steps, NULL: none. Borrowed. */
 const struct gt_client_info *gt_collector_leader(const struct gt_collector *collector);
 

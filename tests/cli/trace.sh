@@ -10,4 +10,9 @@ echo "$?"
 gtrace run -q --step-source none -n whole -- "$train"
 gtrace run --then stop -q -n stopped -- "$train" --steps 100000 --step-us 1000
 echo "$?"
+# A launcher that is stopped leaves nothing behind.
+printf '"$@" & echo $! >pid; wait' >launch.sh
+gtrace run --then stop -q -- bash launch.sh "$train" --steps 100000 --step-us 1000
+echo "$?"
+case $(cut -d' ' -f3 "/proc/$(cat pid)/stat" 2>/dev/null) in '' | Z | X) echo gone ;; esac
 ls

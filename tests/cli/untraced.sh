@@ -8,6 +8,8 @@ touch not-a-library
 try CUDA_INJECTION64_PATH= GTRACE_INJECTION=not-a-library
 printf '#!/bin/sh\necho nsys "$@"\n' >nsys && chmod +x nsys
 gtrace run -- ./nsys profile a
+printf '#!/bin/sh\ngtrace run echo "$@"\n' >nsys
+./nsys below
 # Presets of container images are in the way of nobody.
 NVTX_INJECTION64_PATH=/usr/lib/libcupti.so gtrace run -q sh -c 'echo "${NVTX_INJECTION64_PATH##*/}"'
 NVTX_INJECTION64_PATH=/opt/other/libother.so gtrace run -q sh -c 'echo "${NVTX_INJECTION64_PATH##*/}"'
