@@ -44,7 +44,7 @@ void gt_collector_kill(struct gt_collector *collector, int sig);
 /* The client with the lowest rank among those that do GPU work or steps, NULL: none. Borrowed. */
 const struct gt_client_info *gt_collector_leader(const struct gt_collector *collector);
 
-/* Every window of every such client is complete, and there was one. */
+/* Every window of every client that does steps is complete, and there was one. */
 bool gt_collector_is_complete(const struct gt_collector *collector);
 
 /* Close the handles once no client is left; the loop has to run once more. */

@@ -56,6 +56,7 @@ int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
 	}
 	if (!pid) {
 		/* Nothing of gtrace may live longer because the witness holds it open. */
+		close(fds[0]);
 		if (dup2(fds[1], 0) < 0)
 			_exit(1);
 		close_range(1, ~0u, 0);
