@@ -96,21 +96,17 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 	return range;
 }
 
-/*
- * Close the steps before 'until' whose end is marked; or all, when the window's end is known:
- * end_ns, UINT64_MAX before that.
- */
+/* Close the steps before 'until' whose end is marked; all when the window is 'over'. */
 static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint64_t until,
-			uint64_t end_ns)
+			bool over)
 {
 	bool whole = window->id == GT_WHOLE_ID;
+	const struct gt_step_mark *next;
 	size_t i, kept = 0;
 
 	while (window->next_step < until) {
-		const struct gt_step_mark *next =
-			whole ? NULL : gt_steps_after(&rec->steps, window->next_step);
-
-		if (!next && end_ns == UINT64_MAX)
+		next = whole ? NULL : gt_steps_after(&rec->steps, window->next_step);
+		if (!next && !over)
 			break;
 		/* Only its mark, or what happened in it, makes a step. */
 		if (window->next_step == window->first_step ||
@@ -120,12 +116,12 @@ static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint6
 	}
 	for (i = 0; i < window->step_count; i++) {
 		struct gt_range *range = window->steps[i];
-		const struct gt_step_mark *next = whole ? NULL
-							: gt_steps_after(&rec->steps, range->step);
 
-		if (end_ns != UINT64_MAX || (range->step < until && next))
+		next = whole ? NULL : gt_steps_after(&rec->steps, range->step);
+		if (over || (range->step < until && next))
 			gt_ranges_close(&rec->ranges, range,
-					next ? GT_MIN(next->time_ns, end_ns) : end_ns);
+					next ? GT_MIN(next->time_ns, window->end_ns)
+					     : window->end_ns);
 		else
 			window->steps[kept++] = range;
 	}
@@ -268,7 +264,7 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	gt_rec_give_up(rec, window);
 	/* A run that did nothing has no step to show for it either. */
 	if (window->id != GT_WHOLE_ID || window->trace || window->step_count)
-		close_steps(rec, window, window->last_step + 1, window->end_ns);
+		close_steps(rec, window, window->last_step + 1, true);
 	gt_range_history_trim(&rec->history, &rec->ranges, window->id, 0);
 	gt_ranges_settle(&rec->ranges, window->id, 0);
 	gt_window_finish_file(rec, window, why);
@@ -349,7 +345,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 		 */
 		if (!window->closed && !rec->fallback)
 			close_steps(rec, window, GT_MIN(rec->state.step, window->last_step + 1),
-				    UINT64_MAX);
+				    false);
 	}
 	for (i = 0; i < rec->window_count;) {
 		if (is_over(rec, rec->windows[i]))

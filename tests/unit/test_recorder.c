@@ -97,6 +97,8 @@ static void launched_before_recording(void **state)
 	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
 	ab_kernel(&ab, 1, AB_MS(22));
 	ab_kernel(&ab, 90, AB_MS(25)); /* nothing is known of its launch */
+	/* launched before the first call that was heard: it waited when CUPTI was switched on */
+	ab_kernel(&ab, UINT32_MAX, AB_MS(26));
 	ab_kernel(&ab, 91, AB_MS(19)); /* nor of these, but they are not of the window's time */
 	ab_kernel(&ab, 92, AB_MS(41));
 	ab_flush(&ab);
