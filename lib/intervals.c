@@ -68,10 +68,11 @@ uint64_t gt_intervals_union_ns(const struct gt_intervals *const *sets, size_t co
 		size_t from = 0;
 
 		for (size_t i = 0; i < count; i++) {
-			const struct gt_interval *item = sets[i]->items + at[i];
+			const struct gt_intervals *set = sets[i];
 
-			if (at[i] < sets[i]->count && (!next || item->start_ns < next->start_ns)) {
-				next = item;
+			if (at[i] < set->count &&
+			    (!next || set->items[at[i]].start_ns < next->start_ns)) {
+				next = &set->items[at[i]];
 				from = i;
 			}
 		}

@@ -175,11 +175,11 @@ const char *gt_json_string_end(struct gt_json_text *text, const char *at, bool *
 }
 
 /* What numbers, literals and the words that profilers write instead consist of. */
-static inline bool is_word(char c)
-{
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
-	       c == '+' || c == '.' || c == '/' || c == '_' || c == '#' || c == '%';
-}
+static const bool is_word[256] = {
+	['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true,
+	['+'] = true,         ['.'] = true,         ['/'] = true,         ['_'] = true,
+	['#'] = true,         ['%'] = true,
+};
 
 const char *gt_json_value_end(struct gt_json_text *text, const char *at)
 {
@@ -193,7 +193,7 @@ const char *gt_json_value_end(struct gt_json_text *text, const char *at)
 	case '[':
 		return gt_json_container_end(text, at);
 	default:
-		while (is_word(*at))
+		while (is_word[(unsigned char)*at])
 			at++;
 		return at == start ? gt_json_fail(text, at) : at;
 	}
@@ -211,6 +211,7 @@ int gt_json_member(struct gt_json_text *text, const char **at, struct gt_str *re
 {
 	const char *key = skip_commas(*at);
 	const char *colon;
+	uint32_t special;
 
 	if (*key == '}') {
 		*at = key + 1;
@@ -220,7 +221,10 @@ int gt_json_member(struct gt_json_text *text, const char **at, struct gt_str *re
 		gt_json_fail(text, key);
 		return -1;
 	}
-	colon = gt_json_string_end(text, ++key, NULL);
+	special = gt_scan_string16(++key);
+	colon = key + (special ? __builtin_ctz(special) : 0);
+	if (*colon != '"') /* not one of the short keys that most are */
+		colon = gt_json_string_end(text, key, NULL);
 	if (!colon)
 		return -1;
 	*ret_key = (struct gt_str){ key, (size_t)(colon - key) };

@@ -152,10 +152,13 @@ size_t gt_json_unescape(struct gt_str raw, char *out)
 {
 	static const char from[] = "\"\\/bfnrt";
 	static const char to[] = "\"\\/\b\f\n\r\t";
-	const char *at = raw.ptr;
-	const char *end = raw.ptr + raw.len;
+	const char *at, *end;
 	char *next = out;
 
+	if (!raw.len)
+		return 0;
+	at = raw.ptr;
+	end = raw.ptr + raw.len;
 	while (at < end) {
 		const char *known;
 		uint32_t code;

@@ -103,37 +103,47 @@ static inline enum field known_field(const char *at, size_t *ret_len)
 	return FIELD_OTHER;
 }
 
-/* Eight ASCII digits at once: pairs, then fours, then all. False when one is not a digit. */
-static inline bool eight_digits(const char *at, uint64_t *ret)
+static const uint64_t powers_of_10[] = { 1,      10,      100,      1000,     10000,
+					 100000, 1000000, 10000000, 100000000 };
+
+/*
+ * The number that the digits at 'at' make, up to eight of them; *ret_count says how many. All at
+ * once: what follows them is shifted out, so that zeros stand before them, and then neighbours are
+ * joined to pairs, fours and eight.
+ */
+static inline uint64_t up_to_eight_digits(const char *at, unsigned int *ret_count)
 {
-	uint64_t value;
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t value, others;
 
 	memcpy(&value, at, sizeof(value));
-	value = le64toh(value) - UINT64_C(0x3030303030303030);
-	if ((value | (value + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080))
-		return false;
+	value = le64toh(value) - ones * '0';
+	others = (value | (value + ones * (0x80 - 10))) & ones * 0x80;
+	*ret_count = others ? (unsigned int)__builtin_ctzll(others) / 8 : 8;
+	if (!*ret_count)
+		return 0;
+	value <<= 64 - 8 * *ret_count;
 	value = value * 10 + (value >> 8);
-	value = ((value & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
-		 (value >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
-		32;
-	*ret = value;
-	return true;
+	return ((value & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
+		(value >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
+	       32;
 }
 
 /* An unsigned integer of at most 15 digits; *at is moved behind it. False: none, or longer. */
 static inline bool short_int(const char **at, int64_t *ret)
 {
-	const char *start = *at;
-	const char *next = start;
-	uint64_t value = 0;
+	unsigned int count, more;
+	uint64_t value = up_to_eight_digits(*at, &count);
 
-	if (eight_digits(next, &value))
-		next += 8;
-	while (*next >= '0' && *next <= '9' && next - start < 16)
-		value = value * 10 + (uint64_t)(*next++ - '0');
-	*at = next;
+	if (count == 8) {
+		uint64_t tail = up_to_eight_digits(*at + 8, &more);
+
+		value = value * powers_of_10[more] + tail;
+		count += more;
+	}
+	*at += count;
 	*ret = (int64_t)value;
-	return next != start && next - start < 16;
+	return count > 0 && count < 16;
 }
 
 /* Whether a number that ended here is a plain one. */
@@ -287,13 +297,15 @@ const char *gt_trace_event_parse(struct gt_json_text *text, const char *at,
 void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str *keys,
 			 struct gt_str *values, size_t count)
 {
-	const char *at = event->args.ptr + 1;
-	struct gt_json_text text = { .end = event->args.ptr + event->args.len };
+	struct gt_json_text text;
 	struct gt_str key;
+	const char *at;
 
 	memset(values, 0, count * sizeof(*values));
 	if (!event->args.len)
 		return;
+	at = event->args.ptr + 1;
+	text.end = event->args.ptr + event->args.len;
 	while (gt_json_member(&text, &at, &key) > 0) {
 		const char *value = at;
 
