@@ -265,6 +265,10 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 	}
 	if (!summary->gpu_count)
 		gt_buf_printf(out, "%sno GPU work\n", line);
+	if (summary->own.present && summary->own.complete)
+		gt_buf_printf(out,
+			      "%scomplete: nothing was dropped, every launch has its GPU work\n",
+			      line);
 	gt_summary_losses(summary, &losses);
 	out->failed |= losses.failed;
 	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
