@@ -23,9 +23,10 @@
 
 struct gt_arena_hdr *inj_arena;
 
+/* A chunk counts as BUSY until it is backed with memory. */
 static struct pool {
-	_Atomic uint32_t ready; /* its first chunks, backed with memory */
-	_Atomic uint32_t hint;  /* where the next search begins */
+	_Atomic uint32_t backed; /* so many first chunks are, or are about to be */
+	_Atomic uint32_t hint;   /* where the next search begins */
 } pools[GT_POOL_MAX];
 
 static uint64_t align_up(uint64_t value)
@@ -71,61 +72,76 @@ static int make_fd(void)
 }
 
 /*
- * Back the pool's chunks up to count with memory, so that no later write to them can fail: that
- * would be a SIGBUS for the program. 0 or -errno.
+ * Back count more chunks with memory, so that no later write to them can fail: that would be a
+ * SIGBUS for the program. Returns the first of them, which are BUSY; NULL when there are none left
+ * or there is no memory, which costs the pool these chunks. *count may become less.
  */
-static int populate(enum gt_pool pool, uint32_t count)
+static struct gt_chunk *back(enum gt_pool pool, uint32_t *count)
 {
 	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
-	uint32_t ready = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
-	char *data = (char *)inj_arena + desc->data_offset;
+	uint32_t first = atomic_load_explicit(&pools[pool].backed, memory_order_relaxed);
+	uint32_t n;
 
-	count = GT_MIN(count, desc->count);
-	if (count <= ready)
-		return 0;
-	if (madvise(data + (size_t)ready * desc->chunk_bytes,
-		    (size_t)(count - ready) * desc->chunk_bytes, MADV_POPULATE_WRITE) < 0)
-		return -errno;
-	atomic_store_explicit(&pools[pool].ready, count, memory_order_relaxed);
-	return 0;
+	do {
+		n = GT_MIN(*count, desc->count - first);
+		if (!n)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&pools[pool].backed, &first, first + n));
+	*count = n;
+	if (madvise((char *)inj_arena + desc->data_offset + (size_t)first * desc->chunk_bytes,
+		    (size_t)n * desc->chunk_bytes, MADV_POPULATE_WRITE) < 0)
+		return NULL;
+	return pool_table(pool) + first;
 }
 
-int inj_arena_attach(void)
+static bool back_and_free(enum gt_pool pool, uint32_t count)
 {
-	return populate(GT_POOL_CUPTI, CUPTI_CHUNKS_FIRST);
+	struct gt_chunk *chunk = back(pool, &count);
+
+	for (uint32_t i = 0; chunk && i < count; i++)
+		atomic_store_explicit(&chunk[i].state, GT_CHUNK_FREE, memory_order_release);
+	return chunk;
+}
+
+bool inj_arena_attach(void)
+{
+	return atomic_load_explicit(&pools[GT_POOL_CUPTI].backed, memory_order_relaxed) ||
+	       back_and_free(GT_POOL_CUPTI, CUPTI_CHUNKS_FIRST);
 }
 
 bool inj_arena_grow(enum gt_pool pool)
 {
-	uint32_t step = (uint32_t)(GROW_BYTES / inj_arena->pool[pool].chunk_bytes);
-	uint32_t ready = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
-
-	return ready < inj_arena->pool[pool].count && !populate(pool, ready + step);
+	return back_and_free(pool, (uint32_t)(GROW_BYTES / inj_arena->pool[pool].chunk_bytes));
 }
 
-/* Map it, with its first event chunks ready. An old kernel can only back a file as a whole. */
+/* Map it and back its tables. An old kernel can only back the file as a whole. */
 static int map_arena(const struct gt_arena_hdr *hdr, int fd)
 {
-	const struct gt_pool_desc *event = &hdr->pool[GT_POOL_EVENT];
-	uint32_t first = GT_MIN(event->count, (uint32_t)EVENT_CHUNKS_FIRST);
 	void *map = mmap(NULL, hdr->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	enum gt_chunk_state state = GT_CHUNK_BUSY;
+	int err;
 
 	if (map == MAP_FAILED)
 		return -errno;
-	if (!madvise(map, event->data_offset + (size_t)first * event->chunk_bytes,
-		     MADV_POPULATE_WRITE)) {
-		pools[GT_POOL_EVENT].ready = first;
-	} else if (errno == EINVAL && !fallocate(fd, 0, 0, (off_t)hdr->arena_bytes)) {
-		for (int i = 0; i < GT_POOL_MAX; i++)
-			pools[i].ready = hdr->pool[i].count;
-	} else {
-		int err = -errno;
-
+	err = madvise(map, hdr->pool[GT_POOL_EVENT].data_offset, MADV_POPULATE_WRITE) < 0 ? -errno
+											  : 0;
+	if (err == -EINVAL) {
+		err = fallocate(fd, 0, 0, (off_t)hdr->arena_bytes) < 0 ? -errno : 0;
+		state = GT_CHUNK_FREE;
+	}
+	if (err) {
 		munmap(map, hdr->arena_bytes);
 		return err;
 	}
 	memcpy(map, hdr, sizeof(*hdr));
 	inj_arena = map;
+	for (int pool = 0; pool < GT_POOL_MAX; pool++) {
+		pools[pool].backed = state == GT_CHUNK_FREE ? hdr->pool[pool].count : 0;
+		for (uint32_t i = 0; i < hdr->pool[pool].count; i++)
+			atomic_init(&pool_table(pool)[i].state, state);
+	}
+	if (state == GT_CHUNK_BUSY && !back_and_free(GT_POOL_EVENT, EVENT_CHUNKS_FIRST))
+		return -ENOMEM;
 	return 0;
 }
 
@@ -140,11 +156,11 @@ int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
 	/* Beyond this limit ftruncate() would not only fail but send SIGXFSZ, which kills. */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		bytes = GT_MIN(bytes, (uint64_t)limit.rlim_cur);
+	bytes -= bytes % GT_ARENA_DATA_ALIGN;
 	if (bytes < GT_ARENA_MIN_BYTES)
 		return -EFBIG;
 	lay_out(&hdr, bytes);
-	hdr.arena_bytes = hdr.pool[GT_POOL_CUPTI].data_offset +
-			  (uint64_t)hdr.pool[GT_POOL_CUPTI].count * GT_CUPTI_CHUNK;
+	hdr.arena_bytes = bytes;
 	atomic_init(&hdr.mode, mode);
 	atomic_init(&hdr.seq, 1);
 
@@ -165,28 +181,30 @@ int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
 
 struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
 {
-	struct gt_chunk *table = pool_table(pool);
-	uint32_t count = atomic_load_explicit(&pools[pool].ready, memory_order_relaxed);
+	struct gt_chunk *table = pool_table(pool), *chunk = NULL;
+	uint32_t count = inj_arena->pool[pool].count, one = 1, i;
 	uint32_t start = atomic_load_explicit(&pools[pool].hint, memory_order_relaxed);
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t pos = (start + i) % count;
-		struct gt_chunk *chunk = &table[pos];
+	for (i = 0; i < count && !chunk; i++) {
 		uint32_t state = GT_CHUNK_FREE;
 
-		if (atomic_load_explicit(&chunk->state, memory_order_relaxed) != GT_CHUNK_FREE)
-			continue;
-		if (!atomic_compare_exchange_strong(&chunk->state, &state, GT_CHUNK_BUSY))
-			continue;
-		chunk->tid = tid;
-		atomic_store_explicit(
-			&chunk->seq,
-			atomic_fetch_add_explicit(&inj_arena->seq, 1, memory_order_relaxed),
-			memory_order_release);
-		atomic_store_explicit(&pools[pool].hint, pos + 1, memory_order_relaxed);
-		return chunk;
+		chunk = &table[(start + i) % count];
+		if (atomic_load_explicit(&chunk->state, memory_order_relaxed) != GT_CHUNK_FREE ||
+		    !atomic_compare_exchange_strong(&chunk->state, &state, GT_CHUNK_BUSY))
+			chunk = NULL;
 	}
-	return NULL;
+	/* More than the control thread has prepared so far. */
+	if (!chunk)
+		chunk = back(pool, &one);
+	if (!chunk)
+		return NULL;
+	chunk->tid = tid;
+	atomic_store_explicit(&chunk->seq,
+			      atomic_fetch_add_explicit(&inj_arena->seq, 1, memory_order_relaxed),
+			      memory_order_release);
+	atomic_store_explicit(&pools[pool].hint, (uint32_t)(chunk - table) + 1,
+			      memory_order_relaxed);
+	return chunk;
 }
 
 void *inj_chunk_data(enum gt_pool pool, const struct gt_chunk *chunk)

@@ -57,8 +57,8 @@ extern struct gt_arena_hdr *inj_arena;
 /* Make the arena and *ret_fd for it, the caller's. 0 or -errno. */
 int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd);
 
-/* The first buffers for GPU work. 0 or -errno, and there are none. */
-int inj_arena_attach(void);
+/* The first buffers for GPU work. false: there is no memory for them. */
+bool inj_arena_attach(void);
 
 /* Make some more of this pool's chunks ready. false when there are none left, or no memory. */
 bool inj_arena_grow(enum gt_pool pool);

@@ -86,7 +86,8 @@ static void set_wanted(bool wanted)
 	ctl->wanted = wanted;
 	atomic_store_explicit(&inj_live.taking, wanted, memory_order_relaxed);
 	atomic_store_explicit(&inj_live.recording, wanted, memory_order_relaxed);
-	atomic_store_explicit(&inj_live.armed, wanted, memory_order_relaxed);
+	if (!wanted)
+		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
 }
 
 /* ---- windows ---- */
@@ -228,13 +229,13 @@ void inj_window_follow(uint32_t yields)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
+	/* Before the callbacks come: the first is to be taken. They come after the kinds are on. */
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped;
-	if (!wanted)
-		set_wanted(false);
+	set_wanted(wanted);
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)
-		set_wanted(true);
+		atomic_store_explicit(&inj_live.armed, 1, memory_order_relaxed);
 	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
 		ctl->draining = false;
 	if (ctl->on && !ctl->wanted && !ctl->draining)
