@@ -236,6 +236,8 @@ void inj_control_attach(void)
 		inj_launches_init();
 		inj_activity_attach(!wanted);
 		/* Not later: the program's first launches may follow at once. */
+		if (wanted)
+			atomic_store_explicit(&inj_live.taking, 1, memory_order_relaxed);
 		err = wanted ? inj_cupti_on() : 0;
 		attached_on = wanted && err != -EIO;
 		if (err == -EBUSY)

@@ -19,15 +19,20 @@ static struct inj_control *const ctl = &inj_control;
 
 /* ---- CUPTI ---- */
 
+/*
+ * Callbacks before kinds, and the other way round at the end: every GPU record has its launch. A
+ * launch in between has no record, but it is none of a window's.
+ */
 int inj_cupti_on(void)
 {
-	int err;
+	int err = inj_launches_on();
 
-	if (inj_activity_on() < 0)
+	if (err == -EIO || inj_activity_on() < 0) {
+		inj_launches_off();
 		return -EIO;
+	}
 	atomic_store_explicit(&inj_live.on, 1, memory_order_relaxed);
-	err = inj_launches_on();
-	return err == -EBUSY ? err : 0;
+	return err;
 }
 
 static void cupti_off(void)
@@ -178,9 +183,9 @@ static void follow_yields(bool yielded)
 		inj_tell(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
 	ctl->opened = false;
 	ctl->draining = false;
-	set_wanted(false);
 	if (ctl->on)
 		switch_off();
+	set_wanted(false);
 	if (ctl->attached)
 		inj_activity_yield();
 }
@@ -229,17 +234,16 @@ void inj_window_follow(uint32_t yields)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
-	/* Before the callbacks come: the first is to be taken. They come after the kinds are on. */
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped;
+	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
+		ctl->draining = false;
+	if (ctl->on && !wanted && !ctl->draining)
+		switch_off();
 	set_wanted(wanted);
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)
 		atomic_store_explicit(&inj_live.armed, 1, memory_order_relaxed);
-	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
-		ctl->draining = false;
-	if (ctl->on && !ctl->wanted && !ctl->draining)
-		switch_off();
 }
 
 void inj_window_finish(uint64_t end_ms, void (*read_messages)(void))
