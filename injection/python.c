@@ -16,6 +16,7 @@
 #define WAIT_FIRST_NS (10 * GT_NSEC_PER_MSEC)
 #define WAIT_MAX_NS   GT_NSEC_PER_SEC
 #define TRIES_MAX     20
+#define FAILURES_MAX  5 /* of the bootstrap: an interpreter may not be complete yet */
 
 /* The part of CPython's stable API that is used; its objects are opaque here. */
 #define PYTHON_API(X)                                                              \
@@ -32,7 +33,7 @@
 	X(void *, PyRun_StringFlags,                                               \
 	  (const char *code, int start, void *globals, void *locals, void *flags)) \
 	X(void, Py_DecRef, (void *object))                                         \
-	X(void *, PyErr_Occurred, (void))                                          \
+	X(int, PyErr_ExceptionMatches, (void *exception))                          \
 	X(void, PyErr_Clear, (void))
 
 static struct {
@@ -41,6 +42,7 @@ static struct {
 #undef X
 	int (*is_finalizing)(void);
 	void *(*interpreter_get)(void);
+	void **keyboard_interrupt;
 } py;
 
 enum state { LOOKING, ASKING, ASKED, SETTLED };
@@ -64,23 +66,26 @@ static const char bootstrap[] =
 	"    sys.modules['gtrace_hook'] = hook\n"
 	"again = not hook.install()\n";
 
-/* Runs the bootstrap; true when it asks to be run again. An exception of any kind ends here. */
-static bool run_bootstrap(void)
+/* Runs the bootstrap. Its exceptions end here, but for the user's own KeyboardInterrupt. */
+static enum state run_bootstrap(bool *ret_interrupted)
 {
 	void *globals = py.PyDict_New();
 	void *directory = py.PyBytes_FromString(hook_dir);
-	void *result = NULL, *again;
-	bool ret = true;
+	void *result = NULL, *again = NULL;
+	static int failures;
+	enum state ret = SETTLED;
 
 	if (globals && directory &&
 	    !py.PyDict_SetItemString(globals, "__builtins__", py.PyEval_GetBuiltins()) &&
 	    !py.PyDict_SetItemString(globals, "directory", directory))
 		result = py.PyRun_StringFlags(bootstrap, PY_FILE_INPUT, globals, globals, NULL);
-	if (result) {
+	if (result)
 		again = py.PyDict_GetItemString(globals, "again");
-		ret = again && py.PyObject_IsTrue(again) > 0;
-	}
-	py.PyErr_Clear();
+	if (again ? py.PyObject_IsTrue(again) > 0 : ++failures < FAILURES_MAX)
+		ret = ASKING;
+	*ret_interrupted = !result && py.PyErr_ExceptionMatches(*py.keyboard_interrupt);
+	if (!*ret_interrupted)
+		py.PyErr_Clear();
 	/* Py_DecRef() takes NULL */
 	py.Py_DecRef(result);
 	py.Py_DecRef(directory);
@@ -88,11 +93,12 @@ static bool run_bootstrap(void)
 	return ret;
 }
 
-/* On Python's main thread, between two bytecodes. */
+/* On Python's main thread, between two bytecodes. -1 raises there what is set. */
 static int pending_call(void *arg)
 {
 	static bool ours;
 	enum state next = SETTLED;
+	bool interrupted = false;
 
 	(void)arg;
 	/* other interpreters than the main one are left alone; so is a hook that sitecustomize set
@@ -100,10 +106,10 @@ static int pending_call(void *arg)
 	if (inj_alive() && py.interpreter_get() == py.PyInterpreterState_Main() &&
 	    (ours || !py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "gtrace_hook"))) {
 		ours = true;
-		next = py.PyErr_Occurred() || run_bootstrap() ? ASKING : SETTLED;
+		next = run_bootstrap(&interrupted);
 	}
 	atomic_store(&state, next);
-	return 0;
+	return interrupted ? -1 : 0;
 }
 
 static void *find(const char *name)
@@ -111,7 +117,7 @@ static void *find(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-/* Is there a Python that we understand in this process? */
+/* Is there a Python from 3.8 on in this process? */
 static bool find_python(void)
 {
 #define X(ret, name, params)                  \
@@ -122,11 +128,12 @@ static bool find_python(void)
 #undef X
 	py.is_finalizing = (int (*)(void))find("Py_IsFinalizing"); /* 3.13 */
 	if (!py.is_finalizing)
-		py.is_finalizing = (int (*)(void))find("_Py_IsFinalizing");   /* 3.7 to 3.12 */
+		py.is_finalizing = (int (*)(void))find("_Py_IsFinalizing");
 	py.interpreter_get = (void *(*)(void))find("PyInterpreterState_Get"); /* 3.9 */
 	if (!py.interpreter_get)
 		py.interpreter_get = (void *(*)(void))find("_PyInterpreterState_Get");
-	return py.is_finalizing && py.interpreter_get;
+	py.keyboard_interrupt = find("PyExc_KeyboardInterrupt");
+	return py.is_finalizing && py.interpreter_get && py.keyboard_interrupt;
 }
 
 void inj_python_init(void)

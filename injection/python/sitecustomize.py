@@ -22,9 +22,9 @@ def _load_hidden():
     own = __file__.rpartition("/")[0]
     path = list(sys.path)
     sys.path[:] = [entry for entry in path if entry != own]
-    del sys.modules[__name__]
+    this = sys.modules.pop(__name__)  # Python 2 clears a module that nobody refers to
     try:
-        __import__(__name__)
+        __import__(this.__name__)
     finally:
         # Programs pass sys.path on to their workers as PYTHONPATH, so we stay in it.
         if own in path:

@@ -1,0 +1,9 @@
+# A stand-in for the injection library, with the real fall-back into Python, for the tests of the
+# Python hook and of gtrace.h. A sanitizer would have to be loaded by Python first, so it has none.
+FAKE_INJECTION = $(O)/tests/libfake-inject.so
+TEST_PROGRAMS += $(FAKE_INJECTION)
+
+$(FAKE_INJECTION): tests/python/fake_injection.c injection/python.c injection/inject.h lib/env.h
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP $(HARD),$(ALL_CFLAGS)) $(INJ_CFLAGS) -shared -o $@ \
+		$(filter %.c,$^) -lpthread -ldl
