@@ -8,7 +8,6 @@ tried. It needs no GPU: the profiler is made to look as if it used one.
 """
 
 import os
-import subprocess
 import sys
 
 from harness import Hook, Place, Skip, case, equal, main, run
@@ -36,7 +35,7 @@ def each_run(hook, place, code, flags=(), version=(1,)):
     torches = [(python, torch) for python, torch in hook.torches
                if tuple(int(n) for n in torch.split('.')[:2]) >= version]
     if not torches:
-        raise Skip('no torch' if not hook.torches else 'no torch of that version')
+        raise Skip('no torch of that version')
     script = place.write('script.py', START + code)
     for python, torch in torches:
         done = hook.run(place, *flags, script, python=python)
@@ -207,4 +206,8 @@ if __name__ == '__main__':
                 FOUND = run(PLACE, [PYTHON, '-c', 'import torch; print(torch.__version__)'])
                 if FOUND.status == 0:
                     HOOK.torches.append((PYTHON, FOUND.out.strip()))
+    if not HOOK.torches:
+        print('ok - torch # SKIP no Python here has it; GTRACE_TEST_TORCH may name one')
+        print('0 passed, 0 failed, 1 skipped')
+        sys.exit(0)
     sys.exit(main(HOOK))
