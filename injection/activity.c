@@ -11,6 +11,9 @@
 /* From the fourth version of the record (CUDA 9) on, all that follow have the name here. */
 #define KERNEL_NAME_OFFSET 104
 
+/* Of 3.2 MB of GPU memory each, in a context. CUPTI's own limit is 250. */
+#define DEVICE_BUFFERS_MAX 32
+
 /*
  * Where buffers come from when no chunk is free, since CUPTI must always get one. What they hold
  * is lost, so they are small: the next request may find a chunk.
@@ -208,6 +211,11 @@ void inj_activity_off(void)
  */
 void inj_activity_attach(bool prearm)
 {
+	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
+
+	if (inj_cupti.cuptiActivitySetAttribute)
+		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
+						    &size, &limit);
 	if (inj_config.graph_whole && !take_buffers() && !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
 		whole_graphs = true;
 	if (prearm && !inj_activity_on())

@@ -55,6 +55,8 @@ static int send_phase(enum gt_phase_what what, uint64_t cycle, uint64_t value)
 		.what = what, .cycle = cycle, .value = value, .time_ns = inj_now_ns()
 	};
 
+	inj_log(GT_LOG_DEBUG, "phase %d, cycle %llu, value %llu", (int)what,
+		(unsigned long long)cycle, (unsigned long long)value);
 	if (what == GT_WHAT_ATTACHED) {
 		msg.cupti_version = inj_cupti.version;
 		msg.driver_version = inj_driver_version();

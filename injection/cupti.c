@@ -198,6 +198,7 @@ void inj_cupti_probe_records(__typeof__(cuptiActivityGetNextRecord) *next_record
 bool inj_cupti_load(void)
 {
 	struct mapped mapped = { .tool = "" };
+	Dl_info where;
 	void *handle;
 
 	dl_iterate_phdr(look_at, &mapped);
@@ -213,6 +214,8 @@ bool inj_cupti_load(void)
 	if (inj_cupti.cuptiGetVersion(&inj_cupti.version) != CUPTI_SUCCESS)
 		inj_cupti.version = 0;
 	inj_cupti_probe_records(inj_cupti.cuptiActivityGetNextRecord, inj_cupti.record_bytes);
+	if (dladdr((void *)inj_cupti.cuptiGetVersion, &where))
+		inj_log(GT_LOG_DEBUG, "%s is version %u", where.dli_fname, inj_cupti.version);
 	if (inj_cupti.record_bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] < KERNEL_BYTES_MIN) {
 		inj_log(GT_LOG_WARN,
 			"this libcupti (version %u) is too old or too new: no GPU work in the "

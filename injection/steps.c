@@ -22,8 +22,29 @@ static _Atomic uint64_t ruling;
 
 /* ---- the optimizer hook ---- */
 
-static _Atomic uint64_t anchor_key;    /* the first optimizer seen; the others' steps are parts */
+/* When another optimizer has been called so often since the anchor, that one is gone. */
+#define ANCHOR_GONE_CALLS 32
+
+static _Atomic uint64_t anchor_key;    /* the optimizer whose return ends a step */
 static _Atomic uint64_t anchor_events; /* of all threads when it was last seen */
+static _Atomic uint64_t other_key;     /* the first other one since */
+static _Atomic uint32_t other_calls;
+
+static bool is_anchor(uint64_t key)
+{
+	uint64_t anchor = 0, other = 0;
+
+	if (atomic_compare_exchange_strong(&anchor_key, &anchor, key) || anchor == key) {
+		atomic_store_explicit(&other_key, 0, memory_order_relaxed);
+		return true;
+	}
+	if (atomic_compare_exchange_strong(&other_key, &other, key))
+		atomic_store_explicit(&other_calls, 1, memory_order_relaxed);
+	else if (other == key && atomic_fetch_add_explicit(&other_calls, 1, memory_order_relaxed) >=
+					 ANCHOR_GONE_CALLS)
+		atomic_store_explicit(&anchor_key, key, memory_order_relaxed);
+	return false;
+}
 
 /*
  * Several optimizers, or one that is called several times, make one step: it ends when the first
@@ -31,14 +52,14 @@ static _Atomic uint64_t anchor_events; /* of all threads when it was last seen *
  */
 static bool optimizer_ends_step(uint64_t key)
 {
-	uint64_t anchor = 0, before, now;
+	uint64_t before, now;
 
-	if (!atomic_compare_exchange_strong(&anchor_key, &anchor, key) && anchor != key)
+	if (!is_anchor(key))
 		return false;
 	now = inj_events_total();
 	before = atomic_exchange(&anchor_events, now);
-	return !anchor || !atomic_load_explicit(&inj_live.taking, memory_order_relaxed) ||
-	       before != now;
+	return !counts[GT_STEP_OPTIMIZER] || before != now ||
+	       !atomic_load_explicit(&inj_live.taking, memory_order_relaxed);
 }
 
 /* ---- steps ---- */

@@ -89,7 +89,7 @@ enum gt_phase_what {
 	GT_WHAT_STEP_SOURCE = 2, /* value: enum gt_step_source, now frozen */
 	GT_WHAT_OPEN = 3,  /* the first active step of the cycle began; value: its step number */
 	GT_WHAT_CLOSE = 4, /* the cycle's last active step ended; value: number of the next step */
-	GT_WHAT_OFF = 5,   /* kinds and callbacks are off; value: launches that cycle had */
+	GT_WHAT_OFF = 5,   /* kinds and callbacks are off; value: launches since they were on */
 	GT_WHAT_YIELD = 6, /* closed early for the program's own torch.profiler */
 	GT_WHAT_RESUME = 7,
 	GT_WHAT_FALLBACK = 8, /* subscriber slot taken (error 39): API activity kinds instead */
@@ -157,8 +157,9 @@ enum gt_pool { GT_POOL_CUPTI = 0, GT_POOL_EVENT = 1, GT_POOL_MAX = 2 };
 
 /*
  * A chunk's life: FREE -(target: compare-and-swap)-> BUSY -(target)-> DONE -(collector)-> FREE.
- * The collector zeroes a CUPTI chunk's used bytes before it frees it. It may read a BUSY event
- * chunk up to 'used', and a BUSY CUPTI chunk only when the process is gone.
+ * The collector zeroes used_bytes, and in a CUPTI chunk the used bytes themselves, before it frees
+ * it. A chunk that is not backed with memory yet is BUSY with nothing used. It may read a BUSY
+ * event chunk up to 'used', and a BUSY CUPTI chunk only when the process is gone.
  */
 enum gt_chunk_state { GT_CHUNK_FREE = 0, GT_CHUNK_BUSY = 1, GT_CHUNK_DONE = 2 };
 

@@ -158,6 +158,26 @@ static void several_optimizers(void **state)
 	});
 }
 
+static void optimizer_is_replaced(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		uint32_t step;
+
+		steps(GT_STEP_OPTIMIZER, 0xa, 3);
+		/* One for each parameter, hundreds of them, is no replacement. */
+		for (uint64_t key = 0xa; key < 0xa + 500; key++)
+			inj_step(GT_STEP_OPTIMIZER, key);
+		check(inj_arena->step == 4);
+		/* The first one is never called again. */
+		steps(GT_STEP_OPTIMIZER, 0xb, 50);
+		step = inj_arena->step;
+		check(step > 4);
+		steps(GT_STEP_OPTIMIZER, 0xb, 10);
+		check(inj_arena->step == step + 10);
+	});
+}
+
 static void one_optimizer_in_parts(void **state)
 {
 	(void)state;
@@ -236,6 +256,7 @@ int main(void)
 		cmocka_unit_test(only_what_was_asked_for),
 		cmocka_unit_test(recording_ends_with_the_first_mark),
 		cmocka_unit_test(several_optimizers),
+		cmocka_unit_test(optimizer_is_replaced),
 		cmocka_unit_test(one_optimizer_in_parts),
 		cmocka_unit_test(wanted),
 		cmocka_unit_test(step_ranges),
