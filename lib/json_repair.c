@@ -54,30 +54,36 @@ static bool string_ends(const char *quote, const char *end, enum string_place pl
 	return false;
 }
 
+static bool is_plain(char c)
+{
+	return c != '"' && c != '\\' && (unsigned char)c >= 0x20;
+}
+
 /* at stands behind the opening quote; what is between the quotes goes to out, escaped. */
 static const char *repair_string(struct gt_json_text *text, const char *at, enum string_place place,
 				 struct gt_buf *out)
 {
 	gt_buf_byte(out, '"');
-	for (; at < text->end && *at; at++) {
+	for (;;) {
+		const char *plain = at;
+
+		while (at < text->end && is_plain(*at))
+			at++;
+		gt_buf_append(out, plain, (size_t)(at - plain));
+		if (at >= text->end || !*at)
+			return gt_json_fail(text, at);
 		if (*at == '"' && string_ends(at, text->end, place)) {
 			gt_buf_byte(out, '"');
 			return at + 1;
 		}
-		if (*at == '\\' && (unsigned char)at[1] >= 0x20) {
-			gt_buf_append(out, at, 2);
-			at++;
-		} else if (*at == '\\') {
-			gt_buf_append(out, "\\\\", 2);
-		} else if (*at == '"') {
-			gt_buf_append(out, "\\\"", 2);
-		} else if ((unsigned char)*at < 0x20) {
+		if (*at == '\\' && (unsigned char)at[1] >= 0x20)
+			gt_buf_append(out, at++, 2);
+		else if (*at == '\\' || *at == '"')
+			gt_buf_printf(out, "\\%c", *at);
+		else
 			gt_buf_printf(out, "\\u%04x", (unsigned int)*at);
-		} else {
-			gt_buf_byte(out, *at);
-		}
+		at++;
 	}
-	return gt_json_fail(text, at);
 }
 
 /* at stands on a key; out gets it with its colon. */

@@ -14,11 +14,16 @@
 
 #define FIRST_CAP ((size_t)512 << 10)
 /* How far a damaged event is followed. */
-#define REPAIR_WINDOW ((size_t)256 << 10)
+#define REPAIR_WINDOW ((size_t)64 << 10)
 /* What must lie behind a '{' to tell whether an event begins there. */
 #define LOOK_AHEAD 256
-/* Failed attempts may look at so many bytes, and 8 times the bytes behind us. */
-#define WASTE_MAX ((uint64_t)256 << 20)
+/*
+ * So that time stays linear whatever the file holds: failed repairs may look at so many bytes and
+ * half of those read, then there are no more; failed searches for the end of an event at so many
+ * and 4 times those read, then the file is given up.
+ */
+#define REPAIRS_MAX  ((uint64_t)4 << 20)
+#define SEARCHES_MAX ((uint64_t)32 << 20)
 
 enum place { IN_OBJECT, IN_EVENTS, AT_END };
 
@@ -34,8 +39,9 @@ struct stream {
 	struct gt_json_text text;
 	bool input_ended;
 	const char *bad_events; /* what stands in place of the array of traceEvents */
-	bool saw_events; /* a key traceEvents, or a bare array with something that has a phase */
-	uint64_t wasted; /* bytes looked at in vain */
+	bool saw_events;   /* a key traceEvents, or a bare array with something that has a phase */
+	uint64_t repairs;  /* bytes looked at in vain */
+	uint64_t searches; /* the same */
 	struct gt_buf repaired;
 	struct gt_buf name;
 };
@@ -164,7 +170,7 @@ static bool event_begins(const struct stream *s, const char *at)
 	return before == s->buf || before[-1] != ':';
 }
 
-/* at stands on ']': is it the end of traceEvents, with a member of the top-level object behind? */
+/* at stands on ']': is it the end of the events, with a known member or the end of all behind? */
 static bool events_end(const struct stream *s, const char *at)
 {
 	static const struct gt_str keys[] = {
@@ -175,6 +181,9 @@ static bool events_end(const struct stream *s, const char *at)
 	};
 
 	at = gt_json_skip_space(at + 1);
+	if (s->stats->is_array || *at == '}')
+		return s->input_ended &&
+		       gt_json_skip_space(at + !s->stats->is_array) >= s->text.end;
 	if (*at != ',')
 		return false;
 	at = gt_json_skip_space(at + 1);
@@ -190,7 +199,7 @@ static int resync(struct stream *s)
 	for (;;) {
 		const char *stop = s->text.end - (s->input_ended ? 0 : GT_MIN(left(s), LOOK_AHEAD));
 
-		if (s->wasted > WASTE_MAX + 8 * s->stats->bytes)
+		if (s->searches > SEARCHES_MAX + 4 * s->stats->bytes)
 			return end_cut(s);
 		for (; at < stop; at++) {
 			if (*at == '{' && event_begins(s, at)) {
@@ -198,9 +207,9 @@ static int resync(struct stream *s)
 				s->place = IN_EVENTS;
 				return 0;
 			}
-			if (*at == ']' && !s->stats->is_array && events_end(s, at)) {
+			if (*at == ']' && events_end(s, at)) {
 				s->at = at + 1;
-				s->place = IN_OBJECT;
+				s->place = s->stats->is_array ? AT_END : IN_OBJECT;
 				return 0;
 			}
 		}
@@ -263,8 +272,11 @@ static int read_damaged_event(struct stream *s)
 	struct gt_trace_event event;
 	struct gt_json_text text;
 	const char *next;
-	int rc = need(s, REPAIR_WINDOW);
+	int rc;
 
+	if (s->repairs > REPAIRS_MAX + s->stats->bytes / 2)
+		return skip_damage(s);
+	rc = need(s, REPAIR_WINDOW);
 	if (rc)
 		return rc;
 	text.end = s->at + GT_MIN(left(s), REPAIR_WINDOW);
@@ -284,7 +296,7 @@ static int read_damaged_event(struct stream *s)
 		}
 		text.stop = next;
 	}
-	s->wasted += (uint64_t)(text.stop - s->at);
+	s->repairs += (uint64_t)(text.stop - s->at);
 	return skip_damage(s);
 }
 
@@ -294,11 +306,12 @@ static int read_last_event(struct stream *s)
 	uint64_t skipped = s->stats->skipped;
 	int rc;
 
-	s->wasted += left(s);
+	s->searches += left(s);
 	rc = skip_damage(s);
-	if (!rc && s->place == AT_END)
-		s->stats->skipped = skipped;
-	return rc;
+	if (rc || s->place == IN_EVENTS || *gt_json_skip_space(s->at) == ',')
+		return rc;
+	s->stats->skipped = skipped; /* it ends in brackets of its own */
+	return end_cut(s);
 }
 
 static int read_event(struct stream *s)

@@ -103,6 +103,11 @@ def unclosed(count):
     return b'{"traceEvents":[' + b'{"ph":"X","args":{"a":{"b":{' * count
 
 
+def endless_repairs(count):
+    """Each event has a string that no repair can end."""
+    return b'{"traceEvents":[' + b'{"ph":"X","name":"a "b", "c" \n d" e},' * count + b']}'
+
+
 def broken_strings(count):
     return trace(','.join('{"ph":"X","cat":"kernel","name":"a "b" \n c","ts":1,"dur":1}'
                           for _ in range(count)))
@@ -124,6 +129,7 @@ def generated():
     yield 'deep member', trace(kernels(3), '"x":%s%s,' % ('{"a":' * 100000, '1' + '}' * 100000)), OK, '', 3
     yield 'unclosed objects', unclosed(500000), LOSSY, CUT, None
     yield 'broken strings', broken_strings(100000), OK, 'repaired', 100000
+    yield 'endless repairs', endless_repairs(500000), LOSSY, 'could not be read', None
     yield 'quotes alone', b'{"traceEvents":[' + b'"' * (8 << 20), LOSSY, CUT, None
     yield 'backslashes', b'{"traceEvents":["' + b'\\' * (8 << 20), LOSSY, CUT, None
     yield 'numbers', trace(','.join('{"ph":"X","cat":"kernel","name":"k","pid":0,"ts":%s,"dur":1}' % number

@@ -265,6 +265,27 @@ static void test_damaged_events(void **state)
 	gt_buf_release(&seen.text);
 }
 
+/* The last event is damaged: the file is not cut for that. */
+static void test_damaged_last(void **state)
+{
+	static const char *const texts[] = {
+		"{\"traceEvents\":[{\"ph\":\"X\"},{\"ph\":*} ] }\n",
+		"{\"traceEvents\":[{\"ph\":\"X\"},{\"ph\":*}],\"gtrace\":1}",
+		"[{\"ph\":\"X\"},{\"ph\":*}] "
+	};
+	struct seen seen;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		read_text(texts[i], strlen(texts[i]), &seen);
+		assert_int_equal(seen.rc, 0);
+		assert_int_equal(seen.stats.events, 1);
+		assert_int_equal(seen.stats.skipped, 1);
+		assert_false(seen.stats.cut);
+		gt_buf_release(&seen.text);
+	}
+}
+
 static void test_trailing(void **state)
 {
 	struct seen seen;
@@ -355,9 +376,9 @@ int main(void)
 		cmocka_unit_test(test_whole),          cmocka_unit_test(test_every_split),
 		cmocka_unit_test(test_every_cut),      cmocka_unit_test(test_every_damage),
 		cmocka_unit_test(test_arrays),         cmocka_unit_test(test_duplicates),
-		cmocka_unit_test(test_damaged_events), cmocka_unit_test(test_trailing),
-		cmocka_unit_test(test_not_a_trace),    cmocka_unit_test(test_hook_stops),
-		cmocka_unit_test(test_categories),
+		cmocka_unit_test(test_damaged_events), cmocka_unit_test(test_damaged_last),
+		cmocka_unit_test(test_trailing),       cmocka_unit_test(test_not_a_trace),
+		cmocka_unit_test(test_hook_stops),     cmocka_unit_test(test_categories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
