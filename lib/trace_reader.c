@@ -8,9 +8,8 @@
  */
 #include "base.h"
 #include "json_repair.h"
+#include "text_window.h"
 #include "trace_reader.h"
-
-#include <stdlib.h>
 
 #define FIRST_CAP ((size_t)512 << 10)
 /* How far a damaged event is followed. */
@@ -28,16 +27,10 @@
 enum place { IN_OBJECT, IN_EVENTS, AT_END };
 
 struct stream {
-	struct gt_gz_reader *gz;
+	struct gt_text_window in;
 	const struct gt_trace_hooks *hooks;
 	struct gt_trace_stats *stats;
-	struct gt_err *err;
 	enum place place;
-	char *buf;
-	size_t cap; /* without the padding */
-	const char *at;
-	struct gt_json_text text;
-	bool input_ended;
 	const char *bad_events; /* what stands in place of the array of traceEvents */
 	bool saw_events;   /* a key traceEvents, or a bare array with something that has a phase */
 	uint64_t repairs;  /* bytes looked at in vain */
@@ -46,96 +39,26 @@ struct stream {
 	struct gt_buf name;
 };
 
-/* ---- the buffer ------------------------------------------------------------------------------ */
-
 static size_t left(const struct stream *s)
 {
-	return (size_t)(s->text.end - s->at);
-}
-
-static int grow(struct stream *s)
-{
-	char *buf = malloc(s->cap * 2 + GT_JSON_PAD);
-
-	if (!buf)
-		return gt_err_set(s->err, -ENOMEM, "out of memory");
-	memcpy(buf, s->at, left(s));
-	free(s->buf);
-	s->buf = buf;
-	s->cap *= 2;
-	return 0;
-}
-
-/* Read on behind the text. What is before s->at goes, the rest moves: pointers are void. */
-static int fill(struct stream *s)
-{
-	size_t kept = left(s);
-	ssize_t n;
-	int rc;
-
-	if (kept == s->cap) {
-		rc = grow(s);
-		if (rc)
-			return rc;
-	} else {
-		memmove(s->buf, s->at, kept);
-	}
-	s->at = s->buf;
-	n = gt_gz_read(s->gz, s->buf + kept, s->cap - kept, s->err);
-	kept += n > 0 ? (size_t)n : 0;
-	s->text.end = s->buf + kept;
-	memset(s->buf + kept, '"', GT_JSON_PAD);
-	if (n < 0)
-		return (int)n;
-	s->input_ended = n == 0;
-	s->stats->bytes += (uint64_t)n;
-	return 0;
-}
-
-/* At least want bytes behind s->at, fewer only at the end of the input. */
-static int need(struct stream *s, size_t want)
-{
-	int rc = 0;
-
-	while (!rc && left(s) < want && !s->input_ended)
-		rc = fill(s);
-	return rc;
+	return gt_text_window_left(&s->in);
 }
 
 /* More for another try at what did not end: twice as much, so that tries stay linear in all. */
 static int need_more(struct stream *s)
 {
-	return need(s, GT_MIN(left(s) * 2 + 1, GT_TRACE_EVENT_MAX));
-}
-
-/* Move s->at to the next byte that is not white space; *ret is '\0' at the end of the input. */
-static int peek(struct stream *s, char *ret)
-{
-	int rc = 0;
-
-	for (;;) {
-		s->at = gt_json_skip_space(s->at);
-		if (s->at < s->text.end) {
-			*ret = *s->at;
-			return 0;
-		}
-		s->at = s->text.end;
-		*ret = '\0';
-		if (rc || s->input_ended)
-			return rc;
-		rc = fill(s);
-	}
+	return gt_text_window_need(&s->in, GT_MIN(left(s) * 2 + 1, GT_TRACE_EVENT_MAX));
 }
 
 static bool ended_early(const struct stream *s)
 {
-	return s->text.stop >= s->text.end;
+	return s->in.text.stop >= s->in.text.end;
 }
 
 static int end_cut(struct stream *s)
 {
 	s->stats->cut = true;
-	s->at = s->text.end;
+	s->in.at = s->in.text.end;
 	s->place = AT_END;
 	return 0;
 }
@@ -163,11 +86,11 @@ static bool event_begins(const struct stream *s, const char *at)
 	const char *before = at;
 	const char *key = gt_json_skip_space(at + 1);
 
-	if (*key != '"' || !is_one_of(key + 1, s->text.end, keys, ARRAY_SIZE(keys)))
+	if (*key != '"' || !is_one_of(key + 1, s->in.text.end, keys, ARRAY_SIZE(keys)))
 		return false;
-	while (before > s->buf && (unsigned char)before[-1] <= ' ' && before[-1])
+	while (before > s->in.buf && (unsigned char)before[-1] <= ' ' && before[-1])
 		before--;
-	return before == s->buf || before[-1] != ':';
+	return before == s->in.buf || before[-1] != ':';
 }
 
 /* at stands on ']': is it the end of the events, with a known member or the end of all behind? */
@@ -182,52 +105,52 @@ static bool events_end(const struct stream *s, const char *at)
 
 	at = gt_json_skip_space(at + 1);
 	if (s->stats->is_array || *at == '}')
-		return s->input_ended &&
-		       gt_json_skip_space(at + !s->stats->is_array) >= s->text.end;
+		return s->in.ended &&
+		       gt_json_skip_space(at + !s->stats->is_array) >= s->in.text.end;
 	if (*at != ',')
 		return false;
 	at = gt_json_skip_space(at + 1);
-	return *at == '"' && is_one_of(at + 1, s->text.end, keys, ARRAY_SIZE(keys));
+	return *at == '"' && is_one_of(at + 1, s->in.text.end, keys, ARRAY_SIZE(keys));
 }
 
 /* Go on at the next thing that looks known. */
 static int resync(struct stream *s)
 {
-	const char *at = s->at;
+	const char *at = s->in.at;
 	int rc;
 
 	for (;;) {
-		const char *stop = s->text.end - (s->input_ended ? 0 : GT_MIN(left(s), LOOK_AHEAD));
+		const char *stop = s->in.text.end - (s->in.ended ? 0 : GT_MIN(left(s), LOOK_AHEAD));
 
-		if (s->searches > SEARCHES_MAX + 4 * s->stats->bytes)
+		if (s->searches > SEARCHES_MAX + 4 * s->in.bytes)
 			return end_cut(s);
 		for (; at < stop; at++) {
 			if (*at == '{' && event_begins(s, at)) {
-				s->at = at;
+				s->in.at = at;
 				s->place = IN_EVENTS;
 				return 0;
 			}
 			if (*at == ']' && events_end(s, at)) {
-				s->at = at + 1;
+				s->in.at = at + 1;
 				s->place = s->stats->is_array ? AT_END : IN_OBJECT;
 				return 0;
 			}
 		}
-		s->at = at;
-		if (s->input_ended)
+		s->in.at = at;
+		if (s->in.ended)
 			return end_cut(s);
-		rc = fill(s);
+		rc = gt_text_window_fill(&s->in);
 		if (rc)
 			return rc;
-		at = s->at;
+		at = s->in.at;
 	}
 }
 
-/* What stands at s->at cannot be read. */
+/* What stands at s->in.at cannot be read. */
 static int skip_damage(struct stream *s)
 {
 	s->stats->skipped++;
-	s->at += left(s) > 0;
+	s->in.at += left(s) > 0;
 	return resync(s);
 }
 
@@ -238,12 +161,12 @@ static int skip_container(struct stream *s)
 	int rc;
 
 	for (;;) {
-		s->at = gt_json_skip_piece(&skip, s->at, s->text.end);
+		s->in.at = gt_json_skip_piece(&skip, s->in.at, s->in.text.end);
 		if (!skip.depth)
 			return 0;
-		if (s->input_ended)
+		if (s->in.ended)
 			return end_cut(s);
-		rc = fill(s);
+		rc = gt_text_window_fill(&s->in);
 		if (rc)
 			return rc;
 	}
@@ -259,7 +182,7 @@ static int hand_on(struct stream *s, struct gt_trace_event *event)
 		s->name.len = 0;
 		name = gt_buf_reserve(&s->name, event->name.len);
 		if (!name)
-			return gt_err_set(s->err, -ENOMEM, "out of memory");
+			return gt_err_set(s->in.err, -ENOMEM, "out of memory");
 		event->name = (struct gt_str){ name, gt_json_unescape(event->name, name) };
 	}
 	s->stats->events++;
@@ -274,29 +197,29 @@ static int read_damaged_event(struct stream *s)
 	const char *next;
 	int rc;
 
-	if (s->repairs > REPAIRS_MAX + s->stats->bytes / 2)
+	if (s->repairs > REPAIRS_MAX + s->in.bytes / 2)
 		return skip_damage(s);
-	rc = need(s, REPAIR_WINDOW);
+	rc = gt_text_window_need(&s->in, REPAIR_WINDOW);
 	if (rc)
 		return rc;
-	text.end = s->at + GT_MIN(left(s), REPAIR_WINDOW);
+	text.end = s->in.at + GT_MIN(left(s), REPAIR_WINDOW);
 	s->repaired.len = 0;
-	next = gt_json_repair(&text, s->at, &s->repaired);
+	next = gt_json_repair(&text, s->in.at, &s->repaired);
 	if (next) {
 		struct gt_json_text repaired = { .end = s->repaired.data + s->repaired.len };
 
 		gt_buf_fill(&s->repaired, '"', GT_JSON_PAD);
 		if (s->repaired.failed)
-			return gt_err_set(s->err, -ENOMEM, "out of memory");
+			return gt_err_set(s->in.err, -ENOMEM, "out of memory");
 		repaired.end = s->repaired.data + s->repaired.len - GT_JSON_PAD;
 		if (gt_trace_event_parse(&repaired, s->repaired.data, &event)) {
-			s->at = next;
+			s->in.at = next;
 			s->stats->repaired++;
 			return hand_on(s, &event);
 		}
 		text.stop = next;
 	}
-	s->repairs += (uint64_t)(text.stop - s->at);
+	s->repairs += (uint64_t)(text.stop - s->in.at);
 	return skip_damage(s);
 }
 
@@ -308,7 +231,7 @@ static int read_last_event(struct stream *s)
 
 	s->searches += left(s);
 	rc = skip_damage(s);
-	if (rc || s->place == IN_EVENTS || *gt_json_skip_space(s->at) == ',')
+	if (rc || s->place == IN_EVENTS || *gt_json_skip_space(s->in.at) == ',')
 		return rc;
 	s->stats->skipped = skipped; /* it ends in brackets of its own */
 	return end_cut(s);
@@ -319,17 +242,17 @@ static int read_event(struct stream *s)
 	struct gt_trace_event event;
 
 	for (;;) {
-		const char *next = gt_trace_event_parse(&s->text, s->at, &event);
+		const char *next = gt_trace_event_parse(&s->in.text, s->in.at, &event);
 		int rc;
 
 		if (GT_LIKELY(next != NULL)) {
 			rc = hand_on(s, &event);
-			s->at = next;
+			s->in.at = next;
 			return rc;
 		}
 		if (!ended_early(s))
 			return read_damaged_event(s);
-		if (s->input_ended)
+		if (s->in.ended)
 			return read_last_event(s);
 		if (left(s) >= GT_TRACE_EVENT_MAX) {
 			s->stats->skipped++;
@@ -347,17 +270,17 @@ static int skip_element(struct stream *s)
 	int rc;
 
 	s->stats->skipped++;
-	if (*s->at == '[')
+	if (*s->in.at == '[')
 		return skip_container(s);
 	for (;;) {
-		const char *next = gt_json_value_end(&s->text, s->at);
+		const char *next = gt_json_value_end(&s->in.text, s->in.at);
 
-		if (next && next < s->text.end) {
-			s->at = next;
+		if (next && next < s->in.text.end) {
+			s->in.at = next;
 			return 0;
 		}
-		if ((!next && !ended_early(s)) || s->input_ended || left(s) >= GT_TRACE_EVENT_MAX) {
-			s->at++;
+		if ((!next && !ended_early(s)) || s->in.ended || left(s) >= GT_TRACE_EVENT_MAX) {
+			s->in.at++;
 			return resync(s);
 		}
 		rc = need_more(s);
@@ -369,7 +292,7 @@ static int skip_element(struct stream *s)
 static int read_events(struct stream *s)
 {
 	char c;
-	int rc = peek(s, &c);
+	int rc = gt_text_window_peek(&s->in, &c);
 
 	if (rc)
 		return rc;
@@ -377,10 +300,10 @@ static int read_events(struct stream *s)
 	case '{':
 		return read_event(s);
 	case ',':
-		s->at++;
+		s->in.at++;
 		return 0;
 	case ']':
-		s->at++;
+		s->in.at++;
 		s->place = s->stats->is_array ? AT_END : IN_OBJECT;
 		return 0;
 	case '\0':
@@ -401,14 +324,14 @@ static int read_events(struct stream *s)
 static int read_key(struct stream *s, struct gt_str *ret_key, const char **ret_value)
 {
 	for (;;) {
-		const char *at = s->at;
-		int rc = gt_json_member(&s->text, &at, ret_key);
+		const char *at = s->in.at;
+		int rc = gt_json_member(&s->in.text, &at, ret_key);
 
 		*ret_value = at;
-		if (rc > 0 && at < s->text.end)
+		if (rc > 0 && at < s->in.text.end)
 			return 0;
-		*ret_value = rc > 0 ? gt_json_fail(&s->text, at) : NULL;
-		if (!ended_early(s) || s->input_ended || left(s) >= GT_TRACE_MEMBER_MAX)
+		*ret_value = rc > 0 ? gt_json_fail(&s->in.text, at) : NULL;
+		if (!ended_early(s) || s->in.ended || left(s) >= GT_TRACE_MEMBER_MAX)
 			return 0;
 		rc = need_more(s);
 		if (rc)
@@ -427,31 +350,31 @@ static int read_member(struct stream *s)
 		if (rc)
 			return rc;
 		if (!value)
-			return s->input_ended && ended_early(s) ? end_cut(s) : skip_damage(s);
+			return s->in.ended && ended_early(s) ? end_cut(s) : skip_damage(s);
 		if (gt_str_equal(key, GT_STR("traceEvents"))) {
 			s->stats->repeated |= s->saw_events;
 			s->saw_events = true;
 			if (*value == '[') {
-				s->at = value + 1;
+				s->in.at = value + 1;
 				s->place = IN_EVENTS;
 				return 0;
 			}
 			s->bad_events = *value == '{' ? "an object" : "no array";
 		}
-		next = gt_json_value_end(&s->text, value);
-		if (next && next < s->text.end)
+		next = gt_json_value_end(&s->in.text, value);
+		if (next && next < s->in.text.end)
 			break;
 		if ((!next && !ended_early(s)) || left(s) >= GT_TRACE_MEMBER_MAX) {
-			s->at = value;
+			s->in.at = value;
 			return *value == '{' || *value == '[' ? skip_container(s) : skip_damage(s);
 		}
-		if (s->input_ended)
+		if (s->in.ended)
 			return end_cut(s);
 		rc = need_more(s);
 		if (rc)
 			return rc;
 	}
-	s->at = next;
+	s->in.at = next;
 	if (!s->hooks->member)
 		return 0;
 	return s->hooks->member(s->hooks->context, key,
@@ -461,16 +384,16 @@ static int read_member(struct stream *s)
 static int read_object(struct stream *s)
 {
 	char c;
-	int rc = peek(s, &c);
+	int rc = gt_text_window_peek(&s->in, &c);
 
 	if (rc)
 		return rc;
 	switch (c) {
 	case ',':
-		s->at++;
+		s->in.at++;
 		return 0;
 	case '}':
-		s->at++;
+		s->in.at++;
 		s->place = AT_END;
 		return 0;
 	case '"':
@@ -487,10 +410,10 @@ static int read_trailing(struct stream *s)
 	int rc;
 
 	do {
-		rc = peek(s, &c);
+		rc = gt_text_window_peek(&s->in, &c);
 		if (rc || !left(s))
 			return rc;
-		s->at += c == '\0';
+		s->in.at += c == '\0';
 	} while (!c);
 	s->stats->trailing = true;
 	s->stats->second_document = c == '{' || c == '[';
@@ -499,32 +422,32 @@ static int read_trailing(struct stream *s)
 
 static int not_a_trace(struct stream *s, const char *what)
 {
-	return gt_err_set(s->err, -EBADMSG, "not a trace: %s", what);
+	return gt_err_set(s->in.err, -EBADMSG, "not a trace: %s", what);
 }
 
 static int begin(struct stream *s)
 {
 	const char *what;
 	char c;
-	int rc = need(s, LOOK_AHEAD);
+	int rc = gt_text_window_need(&s->in, LOOK_AHEAD);
 
 	if (rc)
 		return rc;
-	what = gt_trace_looks_like((struct gt_str){ s->at, left(s) });
-	if (left(s) >= 3 && !memcmp(s->at, "\xef\xbb\xbf", 3))
-		s->at += 3;
+	what = gt_trace_looks_like((struct gt_str){ s->in.at, left(s) });
+	if (left(s) >= 3 && !memcmp(s->in.at, "\xef\xbb\xbf", 3))
+		s->in.at += 3;
 	if (!what)
-		rc = peek(s, &c);
+		rc = gt_text_window_peek(&s->in, &c);
 	if (rc)
 		return rc;
 	if (!what && !left(s))
-		what = gt_gz_status(s->gz)->cut ? "a gzip file cut in its beginning"
-						: "an empty file";
+		what = gt_gz_status(s->in.gz)->cut ? "a gzip file cut in its beginning"
+						   : "an empty file";
 	if (what)
-		return gt_err_set(s->err, -EBADMSG, "not a trace: this is %s", what);
+		return gt_err_set(s->in.err, -EBADMSG, "not a trace: this is %s", what);
 	s->stats->is_array = c == '[';
 	s->place = c == '[' ? IN_EVENTS : IN_OBJECT;
-	s->at++;
+	s->in.at++;
 	return 0;
 }
 
@@ -543,7 +466,7 @@ static int read_document(struct stream *s)
 	if (!s->saw_events)
 		return not_a_trace(s, "JSON without traceEvents");
 	if (s->bad_events && !s->stats->events)
-		return gt_err_set(s->err, -EBADMSG, "not a trace: its traceEvents is %s",
+		return gt_err_set(s->in.err, -EBADMSG, "not a trace: its traceEvents is %s",
 				  s->bad_events);
 	return s->stats->cut ? 0 : read_trailing(s);
 }
@@ -551,17 +474,16 @@ static int read_document(struct stream *s)
 int gt_trace_read(struct gt_gz_reader *gz, const struct gt_trace_hooks *hooks,
 		  struct gt_trace_stats *ret_stats, struct gt_err *err)
 {
-	struct stream s = { .gz = gz, .hooks = hooks, .stats = ret_stats, .err = err };
+	struct stream s = { .hooks = hooks, .stats = ret_stats };
 	int rc;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
-	s.buf = malloc(FIRST_CAP + GT_JSON_PAD);
-	if (!s.buf)
-		return gt_err_set(err, -ENOMEM, "out of memory");
-	s.cap = FIRST_CAP;
-	s.at = s.text.end = s.buf;
+	rc = gt_text_window_init(&s.in, gz, FIRST_CAP, err);
+	if (rc)
+		return rc;
 	rc = read_document(&s);
-	free(s.buf);
+	ret_stats->bytes = s.in.bytes;
+	gt_text_window_release(&s.in);
 	gt_buf_release(&s.repaired);
 	gt_buf_release(&s.name);
 	return rc;
