@@ -11,6 +11,7 @@
 
 #define INJ_CUPTI_REQUIRED(X)             \
 	X(cuptiGetVersion)                \
+	X(cuptiGetCallbackName)           \
 	X(cuptiActivityRegisterCallbacks) \
 	X(cuptiActivityEnable)            \
 	X(cuptiActivityDisable)           \
@@ -26,7 +27,6 @@
 	X(cuptiSubscribe)                    \
 	X(cuptiUnsubscribe)                  \
 	X(cuptiEnableCallback)               \
-	X(cuptiGetCallbackName)              \
 	X(cuptiGetStreamIdEx)                \
 	X(cuptiGetThreadIdType)              \
 	X(cuptiSetThreadIdType)
@@ -83,8 +83,8 @@ uint32_t inj_activity_buffers(void);
 void inj_launches_init(void);
 
 /*
- * Subscribe. When another tool has the only place, the API's activity records do instead, which
- * cost more: -EBUSY. 0, or -EIO when there is neither (said).
+ * Subscribe. When that cannot be had (another tool has the only place), the API's activity records
+ * do instead, which cost more. 0, or -EBUSY in this case.
  */
 int inj_launches_on(void);
 void inj_launches_off(void);

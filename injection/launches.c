@@ -151,8 +151,6 @@ static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_C
 
 void inj_launches_init(void)
 {
-	if (!inj_cupti.cuptiGetCallbackName)
-		return;
 	for (size_t i = 0; i < ARRAY_SIZE(domains); i++) {
 		for (uint32_t cbid = 1; cbid < CBID_MAX; cbid++) {
 			struct call *call = &calls[domains[i]][cbid];
@@ -190,7 +188,7 @@ static CUptiResult enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId
 	return inj_cupti.cuptiEnableCallback(1, subscriber, domain, cbid);
 }
 
-/* 0, -EBUSY when another tool has the only place, -EIO (said). */
+/* 0, or -EBUSY: another tool has the only place, or it cannot be had for another reason (said). */
 static int subscribe(void)
 {
 	CUptiResult result;
@@ -200,14 +198,12 @@ static int subscribe(void)
 	    !inj_cupti.cuptiEnableCallback)
 		return -EBUSY;
 	result = inj_cupti.cuptiSubscribe(&subscriber, on_callback, NULL);
-	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
-	    result == CUPTI_ERROR_MAX_LIMIT_REACHED || result == CUPTI_ERROR_NOT_COMPATIBLE)
-		return -EBUSY;
-	if (result != CUPTI_SUCCESS) {
+	if (result != CUPTI_SUCCESS && result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED &&
+	    result != CUPTI_ERROR_MAX_LIMIT_REACHED)
 		inj_log(GT_LOG_WARN, "CUPTI does not report CUDA calls: %s (%d)",
 			inj_cupti_error(result), (int)result);
-		return -EIO;
-	}
+	if (result != CUPTI_SUCCESS)
+		return -EBUSY;
 	atomic_fetch_add_explicit(&inj_live.generation, 1, memory_order_relaxed);
 	failed = for_each_call(GT_CALL_ALLOC, enable_callback);
 	if (enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) !=
@@ -297,16 +293,14 @@ static enum { BY_NOTHING, BY_CALLBACKS, BY_RECORDS } how;
 
 int inj_launches_on(void)
 {
-	int err = subscribe();
-
-	how = err ? BY_NOTHING : BY_CALLBACKS;
-	if (err != -EBUSY)
-		return err;
+	if (!subscribe()) {
+		how = BY_CALLBACKS;
+		return 0;
+	}
 	how = BY_RECORDS;
 	if (records_on() < 0)
-		inj_log(GT_LOG_WARN, "another tool is subscribed to CUPTI, and its records of "
-				     "CUDA calls cannot be had either");
-	return err;
+		inj_log(GT_LOG_WARN, "CUPTI gives no records of CUDA calls either");
+	return -EBUSY;
 }
 
 void inj_launches_off(void)

@@ -27,7 +27,7 @@ int inj_cupti_on(void)
 {
 	int err = inj_launches_on();
 
-	if (err == -EIO || inj_activity_on() < 0) {
+	if (inj_activity_on() < 0) {
 		inj_launches_off();
 		return -EIO;
 	}
