@@ -5,12 +5,16 @@
 #define GT_DEMANGLE_H
 
 #include "base.h"
+#include "buf.h"
+#include "str.h"
+
+#define GT_DEMANGLE_MAX ((size_t)64 << 10) /* bytes of a name; longer ones stay as they are */
 
 /*
- * The readable form of a name of the Itanium C++ ABI (malloc'd, NUL-terminated; the caller frees
- * it), or NULL: then the name is to be shown as it is, because it is not mangled, not valid, too
- * long or too deep. name need not be NUL-terminated.
+ * Put the readable form of a name of the Itanium C++ ABI into plain, which is empty. False: show
+ * the name as it is, because it is not mangled, not valid, too long or too large when expanded (a
+ * few bytes can stand for a text without end), or because memory is out.
  */
-char *gt_demangle(const char *name, size_t len, size_t *ret_len);
+bool gt_demangle(struct gt_str name, struct gt_buf *plain);
 
 #endif

@@ -6,8 +6,6 @@
 #include "demangle.h"
 #include "occupancy.h"
 
-#include <stdlib.h>
-
 /* ---- names ---- */
 
 /* Kineto's words for CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind. */
@@ -193,9 +191,8 @@ static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op
 				  struct gt_str name)
 {
 	struct gt_gpu_op key = piece_key(op);
+	struct gt_buf plain = { 0 };
 	struct gt_piece *piece;
-	char *plain = NULL;
-	size_t plain_len;
 	char *p;
 
 	if (op->kind == GT_GPU_GRAPH)
@@ -207,16 +204,14 @@ static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op
 	piece = gt_piece_get(trace, &key, sizeof(key), name);
 	if (!piece || piece->text.len)
 		return piece;
-	if (op->kind == GT_GPU_KERNEL)
-		plain = gt_demangle(name.ptr, name.len, &plain_len);
-	if (plain)
-		name = (struct gt_str){ plain, plain_len };
+	if (op->kind == GT_GPU_KERNEL && gt_demangle(name, &plain))
+		name = gt_buf_str(&plain);
 	p = gt_piece_reserve(trace, piece,
 			     GT_TRACE_NAME_MAX(name.len) + COPY_NAME_MAX + PLACE_MAX +
 				     KERNEL_ARGS_MAX + 64);
 	if (p)
 		piece->text.len = (size_t)(put_piece(p, trace, op, name) - piece->text.data);
-	free(plain);
+	gt_buf_release(&plain);
 	return p ? piece : NULL;
 }
 
