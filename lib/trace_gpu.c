@@ -98,6 +98,8 @@ static char *put_kernel_args(char *p, const struct gt_trace *trace, const struct
 	p = GT_TRACE_PUT_NUMBER(p, "registers per thread", op->registers_per_thread);
 	p = GT_TRACE_PUT_NUMBER(p, "shared memory",
 				(uint64_t)op->static_shared_bytes + op->dynamic_shared_bytes);
+	if (op->kind == GT_GPU_GRAPH) /* has neither, but readers want them */
+		return GT_JSON_PUT(p, ",\"grid\":[1,1,1],\"block\":[1,1,1]");
 	p = put_triple(GT_JSON_PUT(p, ",\"grid\":"), op->grid);
 	p = put_triple(GT_JSON_PUT(p, ",\"block\":"), op->block);
 	if (op->cluster[0] > 1 || op->cluster[1] > 1 || op->cluster[2] > 1)
