@@ -18,8 +18,9 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 29;
 	}
-	word = len; /* so that zeros at the end count */
-	memcpy(&word, p, len);
+	word = 0;
+	if (len)
+		memcpy(&word, p, len);
 	hash = (hash ^ word ^ (uint64_t)len << 56) * UINT64_C(0x9e3779b97f4a7c15);
 	return hash ^ hash >> 32;
 }
