@@ -122,8 +122,6 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 	ev = inj_reserve(type, size);
 	if (!ev)
 		return false;
-	ev->ev.type = (uint16_t)type;
-	ev->ev.size_bytes = (uint16_t)size;
 	ev->range_id = range_id;
 	ev->domain_id = domain_name;
 	ev->name_id = name_id;
@@ -145,8 +143,6 @@ static void put_end(enum gt_event_type type, struct nvtx_name *domain, uint64_t 
 	ev = inj_reserve(type, sizeof(*ev));
 	if (!ev)
 		return;
-	ev->ev.type = (uint16_t)type;
-	ev->ev.size_bytes = sizeof(*ev);
 	ev->range_id = range_id;
 	ev->domain_id = domain_name;
 	ev->reserved = 0;
@@ -258,8 +254,6 @@ static void name_thread(uint32_t tid, struct nvtx_message message)
 		ev = inj_reserve(GT_EV_THREAD_NAME, sizeof(*ev));
 	if (!ev)
 		return;
-	ev->ev.type = GT_EV_THREAD_NAME;
-	ev->ev.size_bytes = sizeof(*ev);
 	ev->ref = tid;
 	ev->name_id = name_id;
 	ev->klass = 0;
