@@ -233,7 +233,7 @@ def check_steps_of_kernels(trace, truth):
 
 
 def tools_at(steps, gone):
-    if not steps:
+    if steps is None:
         return []
     return ['--tools-at', f',{",".join(map(str, steps))},', '--tools-gone', str(int(gone))]
 
@@ -255,7 +255,8 @@ class Case:
     def train(self, *args, program='train', tools=(2, 3), gone=True):
         """The sample program in C: an argv. tools: steps in which it waits until gtrace listens, by
         default the warm-up and the first active one; its steps are faster than a busy machine. gone:
-        before it ends it waits until gtrace has all of the last window, and listens no more."""
+        before it ends it waits until gtrace has all of the last window, and listens no more. Not in
+        step 0, in which all is on from the start, and not at all where gtrace never switches off."""
         return [os.path.join(self.simgpu, program), '--truth', self.truth_path, '--step-us', '5000',
                 *tools_at(tools, gone), *map(str, args)]
 

@@ -23,7 +23,7 @@ def test_schedule(case, options, tools, steps):
 
 def test_window_at_the_very_start(case):
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 2]
-    window(case, options, case.train(tools=[0]), range(0, 2))
+    window(case, options, case.train(tools=[]), range(0, 2))
 
 
 def test_program_ends_in_its_window(case):
@@ -60,7 +60,7 @@ def test_repeat(case, repeat):
 def test_windows_back_to_back(case):
     """The next cycle warms up while the last records of this one are still awaited."""
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 1, '--active', 1, '--repeat', 0]
-    command = case.train('--steps', 20, tools=range(20), gone=False)
+    command = case.train('--steps', 20, tools=range(1, 20), gone=False)
     result = case.gtrace(options, command, faults='slow=3')
     check_equal(len(result.names()), 10, 'files')
     for name in result.names():

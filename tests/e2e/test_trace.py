@@ -54,7 +54,7 @@ def test_graph_captured(case, step):
 def test_graph_captured_first_thing(case):
     """The first window opens, and CUPTI is switched on, in the step that captures."""
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 2]
-    trace = case.gtrace(options, case.train('--graph', 1, tools=[0])).trace().expect_checked()
+    trace = case.gtrace(options, case.train('--graph', 1, tools=[])).trace().expect_checked()
     check_equal(trace.step_numbers(), [0, 1], 'steps')
 
 
