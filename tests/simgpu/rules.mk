@@ -14,7 +14,8 @@ SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupt
 # The headers declare the entry points without a visibility; the version scripts choose them.
 SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(SIMGPU)/include \
              $(CUDA_CPPFLAGS)
-SIM_LD     = $(CC) -shared $(LINK) -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
+# -Bsymbolic: a test may hide an entry point that the library itself uses.
+SIM_LD     = $(CC) -shared $(LINK) -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
 
 ifneq ($(CUDA_INCLUDE),)
 TEST_PROGRAMS += $(SIM_LIBS) $(SIM_BIN)

@@ -1,0 +1,221 @@
+"""What CUPTI can do wrong, and other things that are not as they should be: no fault may harm the
+target, and every loss is counted and said.
+"""
+
+import os
+
+from harness import check, check_equal, compare, each, expected
+
+
+def trace_of(case, faults, command=None, options=(), status=0, **environment):
+    result = case.gtrace(options, command or case.train(), status=status, faults=faults, **environment)
+    check('trained 10 steps' in result.stdout, 'the target did not finish:', result)
+    trace = result.trace()
+    trace.result = result
+    return trace.expect_checked()
+
+
+def kernels_and_copies(case, steps=range(3, 6)):
+    want = expected(case.truth(), steps)
+    return sum(want['kernels'].values()) + sum(count for count, _ in want['copies'].values())
+
+
+# ---- losses ----
+
+@each(some=['drop=10'], most=['drop=2'])
+def test_dropped_records(case, faults):
+    """CUPTI counts what it drops; so does the trace."""
+    trace = trace_of(case, faults).expect_incomplete()
+    dropped = trace.health['dropped']['cupti']
+    missing = kernels_and_copies(case) - len(trace.gpu())
+    check(missing > 0, 'nothing is missing')
+    # The counter is CUPTI's, of all that it dropped while it was on, also outside of the window.
+    check(dropped >= missing, 'dropped', dropped, 'but missing', missing)
+    check('lo' in trace.result.stderr, 'nothing said:', trace.result)
+
+
+def test_every_record_dropped(case):
+    result = case.gtrace([], case.train(), faults='drop=1')
+    trace = result.trace().expect_incomplete()
+    check_equal(trace.gpu(), [], 'GPU events')
+    check(len(trace.calls()) > 0, 'the launches are there all the same')
+
+
+def test_lost_records(case):
+    """Records that never come and that nobody counts: found by their launches, after 2 s."""
+    trace = trace_of(case, 'lose=10').expect_incomplete()
+    health = trace.health
+    lost = kernels_and_copies(case) - len(trace.gpu())
+    check(0 < health['launches_without_gpu'] <= lost, 'launches_without_gpu', health, 'lost', lost)
+
+
+@each(zero_times=['zero_time=5'], end_before_start=['end_before_start=5'])
+def test_bad_times(case, faults):
+    trace = trace_of(case, faults).expect_incomplete()
+    bad = kernels_and_copies(case) - len(trace.gpu())
+    check(bad > 0, 'all records were used')
+    check(trace.health['bad_records'] + trace.health['launches_without_gpu'] >= bad, trace.health, bad)
+    for event in trace.gpu():
+        check(event['dur'] >= 0, event)
+
+
+def test_unknown_kinds(case):
+    """A kind that nobody documents, but whose size is known, is passed over."""
+    trace = trace_of(case, 'unknown_kind=3')
+    compare(trace, case.truth(), range(3, 6))
+
+
+def test_alien_kinds(case):
+    """A record whose size is not known hides all behind it in its buffer. That is said."""
+    result = case.gtrace([], case.train(), faults='alien_kind=40')
+    trace = result.trace().expect_incomplete()
+    check(kernels_and_copies(case) > len(trace.gpu()), 'nothing is missing')
+    check(trace.health['bad_records'] > 0 or trace.health['launches_without_gpu'] > 0, trace.health)
+
+
+# ---- lateness ----
+
+@each(a_little=['late=20ms'], late=['late=300ms'], very=['late=1500ms'])
+def test_late_records(case, faults):
+    """What is complete only long after the window's end still belongs to it."""
+    trace = trace_of(case, faults).expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+
+
+def test_too_late_records(case):
+    """After 2 s a window ends with what it has, and says what is missing."""
+    trace = case.gtrace([], case.train(), faults='late=4s').trace().expect_incomplete()
+    check(trace.health['launches_without_gpu'] > 0, trace.health)
+
+
+@each(flush_without_waiting=['async_flush'], withheld=['withhold'], foreign_buffers=['foreign_buffers'],
+      slow_enable=['slow_enable=200ms'], long_kernels=['slow=100'], all_of_it=[
+          'async_flush,foreign_buffers,slow_enable=50ms,slow=10,unknown_kind=7'])
+def test_ways_of_cupti(case, faults):
+    trace = trace_of(case, faults).expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+
+
+# ---- versions ----
+
+@each(CUDA_11_8=['11.8', 18], CUDA_12_0=['12.0', 19], CUDA_12_8=['12.8', 26], CUDA_13_0=['13.0', 130001],
+      CUDA_13_3=['13.3', 130300])
+def test_record_sizes(case, layout, version):
+    """One binary for all layouts of the records."""
+    trace = trace_of(case, f'record_sizes={layout}', case.train('--peer', 1)).expect_complete()
+    check_equal(trace.json['cupti_version'], version, 'cupti_version')
+    compare(trace, case.truth(), range(3, 6))
+
+
+def test_cupti_newer_than_the_driver(case):
+    """It would not work; the target runs, and a line says what to do."""
+    result = case.gtrace([], case.train(tools=None), faults='driver=12040')
+    check('trained 10 steps' in result.stdout, result)
+    check('CUPTI' in result.stderr or 'cupti' in result.stderr, 'nothing said of CUPTI:', result)
+
+
+# ---- no CUPTI, or not all of it ----
+
+def test_no_libcupti(case):
+    libraries = case.libraries_less('libcupti')
+    result = case.gtrace([], case.train(tools=None), libraries=libraries,
+                         env={'GTRACE_LIBCUPTI': '/nonexistent/libcupti.so.13'})
+    check('trained 10 steps' in result.stdout, result)
+    check('libcupti' in result.stderr, 'nothing said of libcupti:', result)
+
+
+def test_no_gpu(case):
+    result = case.gtrace([], case.train(tools=None), status=99, faults='no_device')
+    check_equal(result.names(), [], 'files')
+
+
+@each(stream_ids=['cuptiGetStreamIdEx'], attributes=['cuptiActivitySetAttribute'],
+      thread_ids=['cuptiSetThreadIdType'], dropped_records=['cuptiActivityGetNumDroppedRecords'],
+      driver_filter=['cuptiActivityEnableDriverApi'], runtime_filter=['cuptiActivityEnableRuntimeApi'],
+      result_strings=['cuptiGetResultString'], timestamps=['cuptiGetTimestamp'])
+def test_missing_symbol(case, symbol):
+    """Not every CUPTI has these: it goes without."""
+    libraries = case.libraries_without('libcupti.so.13', symbol)
+    result = case.gtrace([], case.train(), libraries=libraries)
+    trace = result.trace().expect_checked().expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+
+
+@each(callbacks=['cuptiActivityRegisterCallbacks'], enable=['cuptiActivityEnable'],
+      next_record=['cuptiActivityGetNextRecord'], flush=['cuptiActivityFlushAll'])
+def test_missing_vital_symbol(case, symbol):
+    """Without these there is no GPU work; the rest is traced, and a line says so."""
+    libraries = case.libraries_without('libcupti.so.13', symbol)
+    result = case.gtrace([], case.train(tools=None), libraries=libraries)
+    check('trained 10 steps' in result.stdout, result)
+    check(symbol in result.stderr, symbol, 'is not named:', result)
+
+
+def test_enable_fails(case):
+    result = case.gtrace([], case.train(tools=None), faults='enable_fails')
+    check('trained 10 steps' in result.stdout, result)
+    check('permission' in result.stderr or '35' in result.stderr, 'nothing said:', result)
+
+
+# ---- other tools ----
+
+def test_subscriber_taken(case):
+    """Error 39: launches come from the API activity kinds, and the trace says so."""
+    trace = trace_of(case, 'subscriber_taken')
+    check(trace.of('cuda_runtime'), 'no runtime calls')
+    want = expected(case.truth(), range(3, 6))
+    check_equal(dict(trace.count('kernel')), dict(want['kernels']), 'kernels')
+    check(any('CUPTI' in w for w in trace.health.get('warnings', [])), 'no warning:', trace.health)
+
+
+@each(before_the_window=[1], in_warm_up=[2], inside=[4])
+def test_profiler_takes_cupti_over(case, step):
+    """The program's own profiler, which gtrace cannot see coming in C, comes and goes. Nothing breaks
+    and what is lost is said."""
+    command = case.train('--profiler-at', step, gone=False, tools=None)
+    result = case.gtrace([], command)
+    check('trained 10 steps' in result.stdout, result)
+    check('profiler: subscribe' in result.stdout, result)
+    for name in result.names():
+        trace = result.trace(name)
+        want = expected(case.truth(), range(3, 6))
+        if sum(trace.count('kernel').values()) == sum(want['kernels'].values()):
+            continue
+        # Without callbacks of its own it cannot see that records are missing, but it says that much.
+        if not trace.health.get('fallback'):
+            trace.expect_incomplete()
+        check('CUPTI' in str(trace.health), 'nothing said:', trace.health)
+
+
+def profiler_kernels(result):
+    line = next(line for line in result.stdout.splitlines() if line.endswith(' kernels'))
+    return int(line.split()[1])
+
+
+@each(before=[0], in_warm_up=[1], inside=[4], after=[7])
+def test_torch_profiler_gets_its_data(case, step):
+    """In Python gtrace steps aside first: torch.profiler sees all of its two steps."""
+    result = case.gtrace([], case.train_py('--profile', step, tools=None))
+    check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
+    truth = case.truth()
+    want = sum(sum(s['kernels'].values()) for s in truth['steps'][step:step + 2])
+    # The profiled steps are whole but for the optimizer's kernel, which belongs to the next one.
+    check(abs(profiler_kernels(result) - want) <= 2, profiler_kernels(result), 'of', want, 'kernels')
+    if step == 4:
+        trace = result.trace()
+        check('torch.profiler' in str(trace.health) + result.stderr, 'nothing said:', trace.health)
+
+
+# ---- the environment ----
+
+def test_environment_that_falsifies_times(case):
+    trace = trace_of(case, None, env={'CUDA_LAUNCH_BLOCKING': '1'})
+    check('CUDA_LAUNCH_BLOCKING=1' in str(trace.health), trace.health)
+
+
+def test_libcupti_by_hand(case):
+    """GTRACE_LIBCUPTI names the one to use, where none would be found."""
+    libraries = case.libraries_less('libcupti')
+    path = os.path.join(case.simgpu, 'libcupti.so.13')
+    trace = case.gtrace([], case.train(), libraries=libraries, env={'GTRACE_LIBCUPTI': path}).trace()
+    compare(trace.expect_checked().expect_complete(), case.truth(), range(3, 6))
