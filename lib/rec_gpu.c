@@ -110,6 +110,14 @@ static bool is_needed(const struct gt_recorder *rec, const struct gt_launch *lau
 	       gt_windows_by_id(rec, launch->window);
 }
 
+/* A launch of no window tells its GPU work, which may run in one, from work without a launch. */
+static bool is_awaited(const struct gt_recorder *rec, const struct gt_launch *launch)
+{
+	if (launch->window == GT_WINDOW_NONE)
+		return !has_all(rec, launch);
+	return is_needed(rec, launch);
+}
+
 static struct gt_launch *make_room(struct gt_recorder *rec, uint32_t correlation)
 {
 	struct gt_launch *launch = gt_ring_push(&rec->launches, correlation), *oldest;
@@ -117,7 +125,7 @@ static struct gt_launch *make_room(struct gt_recorder *rec, uint32_t correlation
 	if (launch)
 		return launch;
 	oldest = rec->launches.cap ? gt_ring_at(&rec->launches, rec->launches.tail) : NULL;
-	if (!oldest || is_needed(rec, oldest))
+	if (!oldest || is_awaited(rec, oldest))
 		if (!gt_ring_grow(&rec->launches))
 			return gt_ring_push(&rec->launches, correlation);
 	if (!oldest)
@@ -141,6 +149,7 @@ static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 
 	while ((orphan = gt_ring_find(&rec->orphans, correlation))) {
 		gt_ring_unlink(&rec->orphans, orphan);
+		launch->worked |= !window;
 		if (window && !is_stale(&orphan->record, launch))
 			match(rec, window, launch, &orphan->record);
 	}
@@ -258,6 +267,7 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 		return;
 	}
 	window = gt_windows_by_id(rec, launch->window);
+	launch->worked |= !window;
 	if (window)
 		match(rec, window, launch, record);
 	else if (launch->window != GT_WINDOW_NONE)
