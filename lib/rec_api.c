@@ -55,6 +55,7 @@ void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api)
 		return;
 	}
 	window = gt_windows_of_step(rec, launch.step_number, api->start_ns);
+	gt_rec_heard(rec, api->correlation);
 	if (window)
 		launch.window = window->id;
 	else if (launch.worked)

@@ -17,8 +17,8 @@
 
 #define GT_WINDOWS_MAX  16                   /* open or draining at one time */
 #define GT_WHOLE_ID     (GT_WINDOW_NONE - 1) /* id of the window that is the whole run */
-#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 56 MiB */
-#define GT_ORPHANS_MAX  (UINT32_C(1) << 16)  /* 17 MiB */
+#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 48 MiB, and 8 of index */
+#define GT_ORPHANS_MAX  (UINT32_C(1) << 16)  /* 15 MiB, and 1 of index */
 #define GT_DEVICES_KEPT 64
 
 struct gt_launch {
@@ -66,12 +66,11 @@ struct gt_window {
 	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
 	uint64_t last_ns;  /* latest host time in it */
 
-	bool closed; /* no launch can belong to it any more, but for those under way */
-
+	bool closed;            /* no launch can belong to it any more, but for those under way */
+	bool told;              /* the target said so */
 	bool drained;           /* every launch has its record */
-	uint64_t closed_now_ns; /* on the collector's clock */
+	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
 	uint64_t drained_now_ns;
-	bool told;       /* the target said that it closed */
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
 	uint64_t waiting;        /* launches (not graphs) without a record */
@@ -122,7 +121,7 @@ struct gt_recorder {
 	struct gt_ring orphans;
 	struct gt_heard heard[2]; /* of a cycle, at its number modulo 2 */
 
-	struct gt_window *windows[GT_WINDOWS_MAX]; /* in order; NULL behind window_count */
+	struct gt_window *windows[GT_WINDOWS_MAX]; /* in the order they were opened */
 	size_t window_count;
 	uint64_t off_ns;           /* when the target last switched off; 0: never so far */
 	uint64_t yield_ns;         /* when it made room for the program's own profiler */
@@ -205,8 +204,10 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
 
 bool gt_rec_is_launch(uint32_t klass);
-/* External id of a call: of the range that began last of those around it, which its thread's step
- * can be. 0: none. */
+/*
+ * External id of a call: of the range that began last of those around it, which its thread's step
+ * can be. 0: none.
+ */
 uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
 			     uint32_t tid);
 
@@ -216,11 +217,12 @@ void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);
 
 /* ---- rec_gpu.c: launches and GPU records ---- */
 
-/* A launch that will have GPU work (or, with 'worked' set, a call that will not). It is copied, and
- * takes references of its own. */
 /* A call with this correlation id was heard in the step that was looked up last. */
 void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation);
-
+/*
+ * A launch that will have GPU work (or, with 'worked' set, a call that will not). It is copied, and
+ * takes references of its own.
+ */
 void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *launch);
 /* Write the calls without GPU work that were added from this position of the ring on. */
 void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos);
@@ -231,8 +233,7 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record);
  */
 bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
 		    bool wait_for_launches);
-/* Forget launches from before this step, but for those of open windows: their ids can come again.
- */
+/* Forget launches of steps before this one, but for open windows: their ids can come again. */
 void gt_rec_forget(struct gt_recorder *rec, uint64_t step);
 /* The window is about to be complete: write and count what has no other half. */
 void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window);

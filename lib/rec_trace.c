@@ -100,7 +100,7 @@ static int choose_path(struct gt_recorder *rec, struct gt_window *window, bool *
 				    sizeof(window->path), overwrite, err);
 }
 
-static bool open_file(struct gt_recorder *rec, struct gt_window *window)
+static void make_file(struct gt_recorder *rec, struct gt_window *window)
 {
 	struct gt_trace_meta meta = {
 		.pid = rec->hello.pid,
@@ -129,17 +129,20 @@ static bool open_file(struct gt_recorder *rec, struct gt_window *window)
 	bool overwrite = false;
 	int rc;
 
-	if (window->failed)
-		return false;
-	if (window->trace)
-		return true;
 	rc = choose_path(rec, window, &overwrite, &err);
 	if (!rc)
 		rc = gt_trace_create(&window->trace, window->path,
 				     overwrite ? GT_TRACE_OVERWRITE : 0, base_ns, &meta, &err);
 	if (rc < 0)
 		fail(rec, window, rc, &err);
-	return !rc;
+}
+
+/* Is there a file to write to? Makes it at the first call. */
+static bool open_file(struct gt_recorder *rec, struct gt_window *window)
+{
+	if (!window->trace && !window->failed)
+		make_file(rec, window);
+	return window->trace && !window->failed;
 }
 
 static struct gt_trace_call as_call(const struct gt_recorder *rec, const struct gt_launch *launch,

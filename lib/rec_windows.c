@@ -271,7 +271,7 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	if (window == rec->whole) {
 		rec->whole = NULL;
 		rec->whole_done = true;
-		if (!rec->whole_path && window->path[0])
+		if (!rec->whole_path && window->path[0] && !window->failed)
 			rec->whole_path = strdup(window->path);
 	}
 	for (i = 0; rec->windows[i] != window; i++)
@@ -317,14 +317,11 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		rec->drained = true;
 		rec->drained_cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
 	}
-	if (!rec->backlog && is_off(rec, window))
-		return true;
-	if (since_ns >= GIVE_UP_NS)
-		return true;
-	if (!window->drained)
-		return false;
-	return window->id == GT_WHOLE_ID || gt_steps_find(&rec->steps, window->last_step + 2) ||
-	       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
+	if (window->drained)
+		return window->id == GT_WHOLE_ID ||
+		       gt_steps_find(&rec->steps, window->last_step + 2) ||
+		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
+	return (!rec->backlog && is_off(rec, window)) || since_ns >= GIVE_UP_NS;
 }
 
 void gt_windows_advance(struct gt_recorder *rec)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* CUPTI chunks of one drain: what a worker thread does in about a tenth of a second. */
+/* CUPTI chunks of one drain: what a worker thread reads and writes in a third of a second. */
 #define CHUNKS_PER_DRAIN 64
 /* Launches that wait, above which GPU records are read before more events are. */
 #define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
@@ -150,6 +150,14 @@ void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *dev
 
 /* ---- reading ---- */
 
+static void flush_windows(struct gt_recorder *rec, bool due)
+{
+	size_t i;
+
+	for (i = 0; i < rec->window_count; i++)
+		gt_window_flush(rec, rec->windows[i], due);
+}
+
 static void read_names(struct gt_recorder *rec)
 {
 	struct gt_arena_chunk *chunks = rec->chunks[NAMES];
@@ -203,6 +211,7 @@ static void read_next_records(struct gt_recorder *rec, struct record_chunks *rec
 	read_records(rec, chunk, false);
 	if (chunk->done)
 		gt_arena_free_chunk(rec->arena, GT_POOL_CUPTI, chunk);
+	flush_windows(rec, false);
 }
 
 static void read_calls(struct gt_recorder *rec, const struct record_chunks *records)
@@ -335,8 +344,6 @@ static bool choose_mode(struct gt_recorder *rec)
 int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		      struct gt_recorder_report *report, struct gt_err *err)
 {
-	size_t i;
-
 	begin_drain(rec, now_ns);
 	if (choose_mode(rec)) {
 		read_names(rec);
@@ -344,8 +351,7 @@ int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 	}
 	read_arena(rec, false);
 	gt_windows_advance(rec);
-	for (i = 0; i < rec->window_count; i++)
-		gt_window_flush(rec, rec->windows[i], flush_due);
+	flush_windows(rec, flush_due);
 	return end_drain(rec, report, err);
 }
 

@@ -2,8 +2,12 @@
  * recorder.h - everything about one traced process after the socket: reads its arena, decodes CUPTI
  * records, matches launches, GPU work and ranges, cuts windows by step, writes the traces.
  *
- * No thread, no loop, no clock of its own. One thread at a time; the collector calls it from its
- * worker threads.
+ * No thread, no loop; of the clocks only how far REALTIME and MONOTONIC are apart. One thread at a
+ * time; the collector calls it from its worker threads.
+ *
+ * Memory of one process, at most, whatever it sends: 48 MiB of launches that wait for GPU work, 16
+ * MiB of GPU work that waits for its launch, 32 MiB of ranges, 64 MiB of names, and what 16 open
+ * files take. All of it grows with need; what does not fit is counted as lost.
  */
 #ifndef GT_RECORDER_H
 #define GT_RECORDER_H
@@ -30,8 +34,6 @@ struct gt_recorder_config {
 	void *ctx;
 };
 
-#define GT_RECORDER_CLOSED_MAX 16
-
 struct gt_recorder_closed {
 	uint64_t cycle; /* from 1 */
 	uint64_t first_step;
@@ -48,11 +50,12 @@ struct gt_recorder_report { /* what one drain saw */
 	enum gt_phase phase;
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;    /* since the start */
-	uint64_t open_cycle; /* from 1; 0: no window is open or draining */
-	bool drained; /* every launch of drained_cycle (from 0, as on the wire) has its record */
+	uint64_t open_cycle; /* the oldest, from 1; 0: no window is open or draining */
+	/* Said once: every launch of drained_cycle (from 0, as on the wire) has its record. */
+	bool drained;
 	uint64_t drained_cycle;
 	uint64_t late; /* launches and GPU records that came after their file was complete */
-	struct gt_recorder_closed *closed; /* borrowed until the next call */
+	struct gt_recorder_closed *closed; /* complete files; borrowed until the next call */
 	size_t closed_count;
 };
 

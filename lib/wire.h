@@ -194,7 +194,7 @@ struct gt_arena_hdr {
 	struct gt_pool_desc pool[GT_POOL_MAX];
 	_Atomic uint32_t mode; /* enum gt_arena_mode; KEEP turns into STEPS with the first mark */
 	_Atomic uint32_t step_source; /* enum gt_step_source that rules */
-	_Atomic uint32_t step;        /* step the program is in */
+	_Atomic uint32_t step;        /* step the program is in; stored with release */
 	_Atomic uint32_t keep_full;   /* KEEP: the bound was reached, recording stopped */
 	/* losses, since the start of the process */
 	_Atomic uint64_t dropped_cupti;  /* cuptiActivityGetNumDroppedRecords */

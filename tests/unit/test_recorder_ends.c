@@ -1,0 +1,211 @@
+/* Graph launches, which have any number of GPU records, and windows that end before their time. */
+#include "base.h"
+#include "recorder_rig.h"
+
+/* ---- graphs ---- */
+
+static void graph(uint32_t number, uint32_t correlation, uint32_t stream, double ms)
+{
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = number,
+				       .correlation = correlation,
+				       .stream = stream,
+				       .klass = GT_CALL_GRAPH,
+				       .start_ns = AB_MS(ms) });
+}
+
+static void graph_of_many(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	for (i = 0; i < 20; i++)
+		ab_kernel(&ab, 5, AB_MS(32 + i));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_false(report.drained); /* there may be more of it */
+	steps_to(5);
+	ab_kernel(&ab, 5, AB_MS(53));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained); /* a further step went by */
+	drain(200);
+	assert_int_equal(only_trace()->call_count, 1);
+	assert_int_equal(only_trace()->gpu_count, 21);
+	assert_true(only_trace()->health.complete);
+}
+
+static void graph_and_later_work(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	ab_kernel(&ab, 5, AB_MS(32));
+	ab_kernel_on(&ab, 6, 8, AB_MS(41), AB_MS(42), 1); /* later, but on another stream */
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 7, AB_MS(41)); /* launched after the window, on its stream */
+	ab_flush(&ab);
+	drain(61);
+	assert_true(report.drained);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+}
+
+/* A graph without kernels: work launched later on its stream proves it. */
+static void graph_of_none(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, UINT32_MAX, 7, 31);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(33)); /* later: the ids have wrapped */
+	close_cycle(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(34));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+	assert_false(call_of(only_trace(), UINT32_MAX)->call.launches);
+}
+
+static void graph_without_records(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	close_cycle(50);
+	steps_to(6);
+	drain(70);
+	assert_false(report.drained);
+	phase(GT_WHAT_OFF, 0, 0, 2050);
+	drain(2060);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+}
+
+static void graph_as_one_record(void **state)
+{
+	unsigned char record[56] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(4);
+	graph(3, 5, 7, 31);
+	ab_u32(record, 0, 51);
+	ab_u32(record, 4, 5);
+	ab_u64(record, 8, AB_MS(32));
+	ab_u64(record, 16, AB_MS(35));
+	ab_record(&ab, record, sizeof(record));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_true(report.drained);
+	assert_int_equal(gpu_of(only_trace(), 5)->op.kind, GT_GPU_GRAPH);
+}
+
+/* ---- the program ends ---- */
+
+static void ends_in_the_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	drain(25);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 3, 28); /* at its exit, in step 2 */
+	finish(false, 30);
+	assert_int_equal(report.closed_count, 1);
+	assert_true(report.closed[0].complete);
+	assert_int_equal(report.closed[0].last_step, 2);
+	assert_non_null(strstr(only_trace()->warning, "ended before"));
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
+static void killed(void **state)
+{
+	unsigned char zero[216] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(22.5));
+	ab_name(&ab, GT_EV_POINTER, MAIN, UINT64_C(0x7fff12345678), 1, 0);
+	ab_kernel_on(&ab, 1, 7, AB_MS(22), AB_MS(23), UINT64_C(0x7fff12345678));
+	ab_kernel_on(&ab, 2, 7, AB_MS(23), 0, 1); /* was running */
+	ab_record(&ab, zero, sizeof(zero));       /* reserved, not written */
+	ab_kernel_on(&ab, 3, 7, AB_MS(23), AB_MS(24), 1);
+	/* CUPTI never said how much of its buffer is valid */
+	atomic_store(&ab.records->used_bytes, 0);
+	drain(25);
+	assert_int_equal(report.gpu_ops, 0);
+	finish(true, 30);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_string_equal(gpu_of(only_trace(), 1)->name, "kernel_one");
+	assert_int_equal(only_trace()->call_count, 3);
+	assert_int_equal(only_trace()->health.bad_records, 1);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
+	assert_false(report.closed[0].complete);
+	assert_non_null(strstr(only_trace()->reason, "killed"));
+}
+
+static void killed_after_the_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	finish(true, 45);
+	assert_true(report.closed[0].complete);
+}
+
+/* ---- the program's own profiler ---- */
+
+static void yields(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	phase(GT_WHAT_YIELD, 0, 2, 25); /* before anything was read */
+	phase(GT_WHAT_OFF, 0, 0, 26);
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(28)); /* the injection came back in the same window */
+	drain(30);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_non_null(strstr(only_trace()->warning, "torch.profiler"));
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
+	drain(31);
+	assert_int_equal(report.late, 0);
+	assert_int_equal(fake_count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(graph_of_many),
+		TEST(graph_and_later_work),
+		TEST(graph_of_none),
+		TEST(graph_without_records),
+		TEST(graph_as_one_record),
+		TEST(ends_in_the_window),
+		TEST(killed),
+		TEST(killed_after_the_window),
+		TEST(yields),
+	};
+
+	return cmocka_run_group_tests_name("recorder_ends", tests, NULL, NULL);
+}
