@@ -20,8 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DESCENDANTS_MS 2000 /* how long processes may outlive the command */
-#define PROGRESS_MS    500
+/* How long processes may outlive the command; less where somebody waits to kill all. */
+#define DESCENDANTS_MS       2000
+#define DESCENDANTS_ENDED_MS 500
+#define PROGRESS_MS          500
 
 struct run {
 	struct run_options options;
@@ -274,7 +276,8 @@ static void on_ended(struct gt_target *target, int status)
 	if (!run->collector.client_count)
 		uv_stop(&run->loop);
 	else
-		uv_timer_start(&run->linger_timer, on_linger_over, DESCENDANTS_MS, 0);
+		uv_timer_start(&run->linger_timer, on_linger_over,
+			       target->asked_to_end ? DESCENDANTS_ENDED_MS : DESCENDANTS_MS, 0);
 }
 
 static void on_interrupted(struct gt_target *target, int sig)

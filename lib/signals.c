@@ -30,6 +30,11 @@ int gt_signals_init(struct gt_signals *ret, struct gt_err *err)
 	return 0;
 }
 
+bool gt_signals_is_end(int sig)
+{
+	return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+}
+
 int gt_signals_take_end(struct gt_signals *signals)
 {
 	struct signalfd_siginfo info;
@@ -38,7 +43,7 @@ int gt_signals_take_end(struct gt_signals *signals)
 
 	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		sig = (int)info.ssi_signo;
-		if (found || (sig != SIGHUP && sig != SIGINT && sig != SIGQUIT && sig != SIGTERM))
+		if (found || !gt_signals_is_end(sig))
 			continue;
 		sigaction(sig, NULL, &given);
 		if (given.sa_handler != SIG_IGN)

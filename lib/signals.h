@@ -23,6 +23,9 @@ struct gt_signals {
  */
 int gt_signals_init(struct gt_signals *ret, struct gt_err *err);
 
+/* Does sig ask a program to end? SIGHUP, SIGINT, SIGQUIT, SIGTERM. */
+bool gt_signals_is_end(int sig);
+
 /*
  * Which signal asked this process to end since gt_signals_init()? 0: none. For the time before
  * there is a target; what else came is forgotten.

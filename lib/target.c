@@ -103,6 +103,7 @@ static void question_signal(struct gt_target *target, const struct signalfd_sigi
 	};
 	size_t i;
 
+	target->asked_to_end |= gt_signals_is_end(question.mark.signo);
 	/* The kernel joins equal signals that wait; so it may have done for the witness. */
 	if (question.mark.signo < SIGRTMIN && find(target, &question.mark))
 		return;
@@ -159,7 +160,7 @@ int gt_target_start(struct gt_target *target, uv_loop_t *loop, struct gt_err *er
 	int rc;
 
 	memset(target->questions, 0, sizeof(target->questions));
-	target->over = false;
+	target->over = target->asked_to_end = false;
 	rc = uv_poll_init(loop, &target->signal_poll, target->signals->fd);
 	if (rc < 0)
 		return gt_err_sys(err, rc, "cannot watch for signals");

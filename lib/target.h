@@ -32,12 +32,14 @@ struct gt_target {
 	struct gt_witness *witness;
 	void (*ended)(struct gt_target *target, int wait_status);
 	void (*interrupted)(struct gt_target *target, int sig); /* a signal after its end */
+	/* what happened */
+	bool over;
+	bool asked_to_end; /* SIGTERM or the like has come, for gtrace or for all */
 	/* private */
 	uv_poll_t signal_poll;
 	uv_poll_t witness_poll;
 	uv_timer_t timer;
 	struct gt_target_question questions[GT_TARGET_QUESTIONS];
-	bool over;
 };
 
 /* Start to follow the target. 0 or -errno. */

@@ -148,12 +148,17 @@ static int stop(void **state)
 static void passes_on(void **state)
 {
 	(void)state;
+	kill(getpid(), SIGUSR1);
+	run_until_decided();
+	assert_false(target.asked_to_end);
 	kill(getpid(), SIGTERM);
 	kill(getpid(), SIGHUP);
 	run_until_decided();
+	assert_true(target.asked_to_end);
 	kill(getpid(), END);
 	run_until_ended();
-	assert_int_equal(report_count, 3);
+	assert_int_equal(report_count, 4);
+	assert_int_equal(count(SIGUSR1), 1);
 	assert_int_equal(count(SIGTERM), 1);
 	assert_int_equal(count(SIGHUP), 1);
 	assert_int_equal(count(END), 1);
