@@ -56,12 +56,13 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	if (!self)
 		return;
 	/*
-	 * An inner call; unless the open one is of a former subscription, or began again without an
-	 * end (the program left it by longjmp).
+	 * An inner call has the outer one's id, and the runtime calls the driver. Else the open one
+	 * never ended: it is of a former subscription, or the program left it by longjmp.
 	 */
 	open = &self->open;
 	generation = atomic_load_explicit(&inj_live.generation, memory_order_relaxed);
-	if (open->generation == generation && (open->domain != domain || open->cbid != cbid))
+	if (open->generation == generation &&
+	    (open->correlation == data->correlationId || open->domain > domain))
 		return;
 	call = &calls[domain][cbid];
 	open->generation = generation;
@@ -91,7 +92,7 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 
 	if ((uintptr_t)self <= (uintptr_t)INJ_THREAD_LIMBO)
 		return;
-	/* Only what was seen to begin, with the kinds on, is sure to have a GPU record. */
+	/* The end of an inner call, or of one whose beginning was not heard. */
 	open = &self->open;
 	if (open->correlation != data->correlationId || open->cbid != cbid ||
 	    open->domain != domain ||

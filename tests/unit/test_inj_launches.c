@@ -1,0 +1,604 @@
+/* CUDA calls by callbacks, and GPU work by buffers, of a CUPTI that this file plays. */
+#include "cupti_api.h"
+#include "events.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define DRIVER  CUPTI_CB_DOMAIN_DRIVER_API
+#define RUNTIME CUPTI_CB_DOMAIN_RUNTIME_API
+
+enum { LAUNCH = 211, COPY = 41, GRAPH = 311, SYNC = 165, OTHER = 1, DRIVER_LAUNCH = 307 };
+
+/* ---- CUPTI ---- */
+
+static struct {
+	CUptiResult subscribe_result;
+	CUpti_CallbackFunc callback;
+	unsigned enabled; /* callbacks and single API records */
+	CUpti_BuffersCallbackRequestFunc request;
+	CUpti_BuffersCallbackCompleteFunc complete;
+	uint64_t kinds; /* bit mask */
+	uint8_t cleared;
+	CUpti_ActivityThreadIdType thread_ids;
+	size_t dropped;
+} cupti;
+
+static CUptiResult CUPTIAPI get_name(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
+{
+	static const struct {
+		CUpti_CallbackDomain domain;
+		uint32_t cbid;
+		const char *name;
+	} names[] = {
+		{ RUNTIME, LAUNCH, "cudaLaunchKernel_v7000" },
+		{ RUNTIME, COPY, "cudaMemcpyAsync_v3020" },
+		{ RUNTIME, GRAPH, "cudaGraphLaunch_ptsz_v10000" },
+		{ RUNTIME, SYNC, "cudaDeviceSynchronize_v3020" },
+		{ RUNTIME, OTHER, "cudaDriverGetVersion_v3020" },
+		{ DRIVER, DRIVER_LAUNCH, "cuLaunchKernel" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (names[i].domain != domain || names[i].cbid != cbid)
+			continue;
+		*name = names[i].name;
+		return CUPTI_SUCCESS;
+	}
+	return CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+static CUptiResult CUPTIAPI subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback,
+				      void *arg)
+{
+	(void)handle;
+	(void)arg;
+	if (cupti.subscribe_result == CUPTI_SUCCESS)
+		cupti.callback = callback;
+	return cupti.subscribe_result;
+}
+
+static CUptiResult CUPTIAPI unsubscribe(CUpti_SubscriberHandle handle)
+{
+	(void)handle;
+	cupti.callback = NULL;
+	cupti.enabled = 0;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI enable_callback(uint32_t on, CUpti_SubscriberHandle handle,
+					    CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	(void)handle;
+	(void)domain;
+	(void)cbid;
+	cupti.enabled += on;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI enable_record(CUpti_CallbackId cbid, uint8_t on)
+{
+	(void)cbid;
+	cupti.enabled += on ? 1U : -1U;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI get_stream(CUcontext context, CUstream stream, uint8_t per_thread,
+				       uint32_t *ret)
+{
+	(void)context;
+	*ret = (uint32_t)(uintptr_t)stream + 100U * per_thread;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI get_thread_ids(CUpti_ActivityThreadIdType *ret)
+{
+	*ret = cupti.thread_ids;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI set_thread_ids(CUpti_ActivityThreadIdType type)
+{
+	cupti.thread_ids = type;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI register_callbacks(CUpti_BuffersCallbackRequestFunc request,
+					       CUpti_BuffersCallbackCompleteFunc complete)
+{
+	cupti.request = request;
+	cupti.complete = complete;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI enable_kind(CUpti_ActivityKind kind)
+{
+	cupti.kinds |= UINT64_C(1) << kind;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI disable_kind(CUpti_ActivityKind kind)
+{
+	cupti.kinds &= ~(UINT64_C(1) << kind);
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI flush_all(uint32_t flags)
+{
+	(void)flags;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI set_attribute(CUpti_ActivityAttribute attribute, size_t *size,
+					  void *value)
+{
+	if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER && *size == 1)
+		cupti.cleared = *(uint8_t *)value;
+	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI get_dropped(CUcontext context, uint32_t stream, size_t *ret)
+{
+	(void)context;
+	(void)stream;
+	*ret = cupti.dropped;
+	return CUPTI_SUCCESS;
+}
+
+/* ---- the program's calls ---- */
+
+static int result;
+
+static void call(CUpti_ApiCallbackSite site, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+		 uint32_t correlation, const void *params)
+{
+	const CUpti_CallbackData data = { .callbackSite = site,
+					  .functionParams = params,
+					  .functionReturnValue = &result,
+					  .correlationId = correlation };
+
+	cupti.callback(NULL, domain, cbid, &data);
+}
+
+#define enter(domain, cbid, id) call(CUPTI_API_ENTER, domain, cbid, id, NULL)
+#define leave(domain, cbid, id) call(CUPTI_API_EXIT, domain, cbid, id, NULL)
+
+static void add_graph_node(void)
+{
+	CUpti_ResourceData data = { .context = NULL };
+
+	cupti.callback(NULL, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+		       &data);
+}
+
+static uint32_t read_bytes; /* of this thread's events */
+
+/* Those since the last call. */
+static const struct gt_ev_call *new_calls(unsigned *ret_count)
+{
+	const char *data = inj_self->data;
+	uint32_t from = read_bytes;
+
+	*ret_count = 0;
+	read_bytes = inj_self->pos;
+	for (uint32_t pos = from; pos < read_bytes; (*ret_count)++) {
+		const struct gt_ev *ev = (const void *)(data + pos);
+
+		assert_int_equal(ev->type, GT_EV_CALL);
+		assert_int_equal(ev->size_bytes, sizeof(struct gt_ev_call));
+		pos += ev->size_bytes;
+	}
+	return (const void *)(data + from);
+}
+
+static struct gt_ev_call the_call(void)
+{
+	unsigned count;
+	const struct gt_ev_call *calls = new_calls(&count);
+
+	assert_int_equal(count, 1);
+	return *calls;
+}
+
+static void assert_no_call(void)
+{
+	unsigned count;
+
+	new_calls(&count);
+	assert_int_equal(count, 0);
+}
+
+static int subscribed(void **state)
+{
+	(void)state;
+	read_bytes = inj_self->pos;
+	result = 0;
+	cupti.subscribe_result = CUPTI_SUCCESS;
+	atomic_store(&inj_live.taking, 1);
+	return inj_launches_on();
+}
+
+static int unsubscribed(void **state)
+{
+	(void)state;
+	inj_launches_off();
+	return cupti.callback || cupti.enabled;
+}
+
+/* ---- one event a call ---- */
+
+static void outermost_call(void **state)
+{
+	struct gt_ev_call ev;
+
+	(void)state;
+	assert_int_equal(cupti.enabled, 6); /* five names and the graph nodes */
+	atomic_store(&inj_arena->step, 5);
+	enter(RUNTIME, LAUNCH, 77);
+	enter(DRIVER, DRIVER_LAUNCH, 77);
+	atomic_store(&inj_arena->step, 6); /* another thread's mark in between */
+	leave(DRIVER, DRIVER_LAUNCH, 77);
+	assert_no_call();
+	leave(RUNTIME, LAUNCH, 77);
+	ev = the_call();
+	assert_int_equal(ev.ev.step, 5);
+	assert_true(ev.ev.time_ns && ev.end_ns >= ev.ev.time_ns);
+	assert_int_equal(ev.correlation, 77);
+	assert_int_equal(ev.name_id, inj_intern("cudaLaunchKernel", 16));
+	assert_int_equal(ev.domain, 2);
+	assert_int_equal(ev.cbid, LAUNCH);
+	assert_int_equal(ev.klass, GT_CALL_KERNEL);
+	assert_int_equal(ev.flags, 0);
+	assert_int_equal(ev.stream, GT_STREAM_UNKNOWN);
+
+	enter(DRIVER, DRIVER_LAUNCH, 78);
+	leave(DRIVER, DRIVER_LAUNCH, 78);
+	ev = the_call();
+	assert_int_equal(ev.domain, 1);
+	assert_int_equal(ev.name_id, inj_intern("cuLaunchKernel", 14));
+}
+
+static void inner_calls_with_ids_of_their_own(void **state)
+{
+	(void)state;
+	enter(RUNTIME, COPY, 10);
+	enter(DRIVER, DRIVER_LAUNCH, 11);
+	leave(DRIVER, DRIVER_LAUNCH, 11);
+	enter(DRIVER, DRIVER_LAUNCH, 12);
+	leave(DRIVER, DRIVER_LAUNCH, 12);
+	leave(RUNTIME, COPY, 10);
+	assert_int_equal(the_call().correlation, 10);
+}
+
+static void flags_of_a_call(void **state)
+{
+	const struct {
+		void *dst;
+		const void *src;
+		size_t count;
+	} empty = { 0 };
+	const void *graph_params[] = { NULL, (void *)3 };
+	struct gt_ev_call ev;
+
+	(void)state;
+	enter(RUNTIME, LAUNCH, 1);
+	add_graph_node();
+	leave(RUNTIME, LAUNCH, 1);
+	assert_int_equal(the_call().flags, GT_CALL_CAPTURED);
+
+	/* a node outside of any call does not touch the next one */
+	add_graph_node();
+	enter(RUNTIME, LAUNCH, 2);
+	leave(RUNTIME, LAUNCH, 2);
+	assert_int_equal(the_call().flags, 0);
+
+	call(CUPTI_API_ENTER, RUNTIME, COPY, 3, &empty);
+	call(CUPTI_API_EXIT, RUNTIME, COPY, 3, &empty);
+	assert_int_equal(the_call().flags, GT_CALL_EMPTY);
+
+	result = 1;
+	enter(RUNTIME, LAUNCH, 4);
+	leave(RUNTIME, LAUNCH, 4);
+	assert_int_equal(the_call().flags, GT_CALL_FAILED);
+
+	result = 0;
+	call(CUPTI_API_ENTER, RUNTIME, GRAPH, 5, graph_params);
+	call(CUPTI_API_EXIT, RUNTIME, GRAPH, 5, graph_params);
+	ev = the_call();
+	assert_int_equal(ev.klass, GT_CALL_GRAPH);
+	assert_int_equal(ev.stream, 103);
+	assert_true(inj_launches_graph_seen());
+}
+
+static void calls_not_heard_in_full(void **state)
+{
+	(void)state;
+	/* under way when we came */
+	leave(RUNTIME, LAUNCH, 1);
+	assert_no_call();
+
+	/* begun before the window closed, ended after: it is the window's */
+	enter(RUNTIME, LAUNCH, 2);
+	atomic_store(&inj_live.taking, 0);
+	enter(RUNTIME, COPY, 3);
+	leave(RUNTIME, COPY, 3);
+	leave(RUNTIME, LAUNCH, 2);
+	assert_int_equal(the_call().correlation, 2);
+
+	/* the end was not heard, and is not to be taken for one of the next subscription */
+	atomic_store(&inj_live.taking, 1);
+	enter(RUNTIME, LAUNCH, 4);
+	inj_launches_off();
+	assert_int_equal(inj_launches_on(), 0);
+	leave(RUNTIME, LAUNCH, 4);
+	assert_no_call();
+	enter(RUNTIME, SYNC, 5);
+	leave(RUNTIME, SYNC, 5);
+	assert_int_equal(the_call().correlation, 5);
+
+	/* left by longjmp */
+	enter(RUNTIME, LAUNCH, 6);
+	enter(RUNTIME, SYNC, 7);
+	leave(RUNTIME, SYNC, 7);
+	assert_int_equal(the_call().correlation, 7);
+}
+
+static void interrupted_call(void **state)
+{
+	uint64_t dropped = inj_arena->dropped_events;
+
+	(void)state;
+	/* A signal handler launches while an event is being written. */
+	assert_non_null(inj_reserve(GT_EV_CALL, sizeof(struct gt_ev_call)));
+	enter(RUNTIME, LAUNCH, 1);
+	leave(RUNTIME, LAUNCH, 1);
+	inj_commit();
+	assert_int_equal(the_call().ev.type, GT_EV_CALL);
+	assert_int_equal(inj_arena->dropped_events, dropped + 1);
+}
+
+static void launches_are_counted(void **state)
+{
+	uint64_t before = inj_launches_total();
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		enter(RUNTIME, LAUNCH, i);
+		leave(RUNTIME, LAUNCH, i);
+		enter(RUNTIME, SYNC, i);
+		leave(RUNTIME, SYNC, i);
+	}
+	enter(RUNTIME, LAUNCH, 9);
+	add_graph_node();
+	leave(RUNTIME, LAUNCH, 9);
+	assert_int_equal(inj_launches_total(), before + 5);
+}
+
+static void place_is_taken(void **state)
+{
+	static const CUptiResult results[] = { CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+					       CUPTI_ERROR_MAX_LIMIT_REACHED };
+
+	(void)state;
+	cupti.thread_ids = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+		uint64_t events = inj_events_total();
+
+		cupti.subscribe_result = results[i];
+		assert_int_equal(inj_launches_on(), -EBUSY);
+		assert_null(cupti.callback);
+		assert_int_equal(cupti.enabled, 5);
+		assert_int_equal(cupti.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+		/* what the callback ids in the records mean, once */
+		assert_int_equal(inj_events_total(), events + (i ? 0 : 5));
+		inj_launches_off();
+		assert_int_equal(cupti.enabled, 0);
+		assert_int_equal(cupti.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+	}
+	/* without the filter: the kinds as a whole */
+	inj_cupti.cuptiActivityEnableRuntimeApi = NULL;
+	assert_int_equal(inj_launches_on(), -EBUSY);
+	assert_true(cupti.kinds & UINT64_C(1) << CUPTI_ACTIVITY_KIND_RUNTIME);
+	assert_true(cupti.kinds & UINT64_C(1) << CUPTI_ACTIVITY_KIND_DRIVER);
+	inj_launches_off();
+	assert_int_equal(cupti.kinds, 0);
+	inj_cupti.cuptiActivityEnableRuntimeApi = enable_record;
+}
+
+/* ---- buffers ---- */
+
+static void *get_buffer(size_t *ret_size)
+{
+	uint8_t *buffer = NULL;
+	size_t records = 1;
+
+	cupti.request(&buffer, ret_size, &records);
+	assert_non_null(buffer);
+	assert_int_equal(records, 0);
+	for (size_t i = 0; i < *ret_size; i++)
+		assert_int_equal(buffer[i], 0);
+	return buffer;
+}
+
+static void put_kernel(void *at, const char *name)
+{
+	CUpti_ActivityKernel10 kernel = {
+		.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, .start = 1, .end = 2, .name = name
+	};
+
+	memcpy(at, &kernel, sizeof(kernel));
+}
+
+static void names_in_place(void **state)
+{
+	static const char *const names[] = { "first", "second", "first" };
+	CUpti_ActivityMemcpy6 copy = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 5 };
+	CUpti_ActivityKernel10 kernel;
+	size_t size, pos = 0;
+	char *buffer = get_buffer(&size);
+	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+
+	(void)state;
+	assert_int_equal(size, GT_CUPTI_CHUNK);
+	assert_non_null(chunk);
+	memcpy(buffer, &copy, sizeof(copy));
+	pos += sizeof(copy);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++, pos += sizeof(kernel))
+		put_kernel(buffer + pos, names[i]);
+	cupti.complete(NULL, 0, (uint8_t *)buffer, size, pos);
+	assert_int_equal(chunk->state, GT_CHUNK_DONE);
+	assert_int_equal(chunk->used_bytes, pos);
+	for (size_t i = ARRAY_SIZE(names); i--;) {
+		pos -= sizeof(kernel);
+		memcpy(&kernel, buffer + pos, sizeof(kernel));
+		assert_int_equal((uintptr_t)kernel.name, inj_intern(names[i], strlen(names[i])));
+	}
+	assert_memory_equal(buffer, &copy, sizeof(copy));
+	memset(buffer, 0, GT_CUPTI_CHUNK);
+	inj_chunk_done(chunk, 0);
+}
+
+static void unknown_records_end_the_walk(void **state)
+{
+	const uint32_t alien = 200;
+	size_t size;
+	char *buffer = get_buffer(&size);
+	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+
+	(void)state;
+	memcpy(buffer, &alien, sizeof(alien));
+	put_kernel(buffer + 64, (const char *)0x10); /* a pointer that must not be followed */
+	cupti.complete(NULL, 0, (uint8_t *)buffer, size, size);
+	assert_int_equal(chunk->state, GT_CHUNK_DONE);
+	memset(buffer, 0, GT_CUPTI_CHUNK);
+	inj_chunk_done(chunk, 0);
+
+	/* a record that would reach beyond what is valid */
+	buffer = get_buffer(&size);
+	chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+	put_kernel(buffer, (const char *)0x10);
+	cupti.complete(NULL, 0, (uint8_t *)buffer, size, sizeof(CUpti_ActivityKernel10) - 8);
+	memset(buffer, 0, GT_CUPTI_CHUNK);
+	inj_chunk_done(chunk, 0);
+}
+
+static void nothing_in_it(void **state)
+{
+	size_t size;
+	char *buffer = get_buffer(&size);
+	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+
+	(void)state;
+	buffer[100] = 1; /* a record was begun */
+	cupti.complete(NULL, 0, (uint8_t *)buffer, size, 0);
+	assert_int_equal(chunk->state, GT_CHUNK_FREE);
+	assert_int_equal(buffer[100], 0);
+}
+
+static void no_chunk_is_free(void **state)
+{
+	struct gt_chunk *taken[16], *chunk;
+	char *spare[3];
+	size_t count = 0, size;
+
+	(void)state;
+	while ((chunk = inj_chunk_take(GT_POOL_CUPTI, 0)))
+		taken[count++] = chunk;
+	for (size_t i = 0; i < ARRAY_SIZE(spare); i++) {
+		spare[i] = get_buffer(&size);
+		assert_true(size >= sizeof(CUpti_ActivityKernel10) && size < GT_CUPTI_CHUNK);
+		for (size_t j = 0; j < i; j++)
+			assert_ptr_not_equal(spare[j], spare[i]);
+	}
+	put_kernel(spare[1], "lost");
+	put_kernel(spare[1] + sizeof(CUpti_ActivityKernel10), "lost");
+	cupti.complete(NULL, 0, (uint8_t *)spare[1], size, 2 * sizeof(CUpti_ActivityKernel10));
+	assert_int_equal(inj_arena->dropped_arena, 2);
+	/* clear again, and first in line */
+	assert_ptr_equal(get_buffer(&size), spare[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(spare); i++)
+		cupti.complete(NULL, 0, (uint8_t *)spare[i], size, 0);
+	while (count)
+		inj_chunk_done(taken[--count], 0);
+}
+
+static void buffers_of_others(void **state)
+{
+	char theirs[512] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL }, before[512];
+
+	(void)state;
+	memcpy(before, theirs, sizeof(theirs));
+	cupti.complete(NULL, 0, (uint8_t *)theirs, sizeof(theirs), sizeof(theirs));
+	cupti.complete(NULL, 0, NULL, 0, 0);
+	cupti.complete(NULL, 0, (uint8_t *)(uintptr_t)4096, 10, 10);
+	assert_memory_equal(theirs, before, sizeof(theirs));
+}
+
+static void kinds(void **state)
+{
+	(void)state;
+	assert_int_equal(inj_activity_on(), 0);
+	assert_int_equal(cupti.cleared, 1);
+	assert_int_equal(cupti.kinds, UINT64_C(1) << CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL |
+					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMCPY |
+					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMCPY2 |
+					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMSET);
+	cupti.dropped = 3;
+	inj_activity_flush(false);
+	cupti.dropped = 0;
+	inj_activity_off();
+	assert_int_equal(inj_arena->dropped_cupti, 3);
+	assert_int_equal(cupti.kinds, 0);
+	/* Another tool's buffers are not clear. */
+	assert_int_equal(cupti.cleared, 0);
+}
+
+static int create(void **state)
+{
+	int fd = -1;
+
+	(void)state;
+	inj_cupti.cuptiGetCallbackName = get_name;
+	inj_cupti.cuptiSubscribe = subscribe;
+	inj_cupti.cuptiUnsubscribe = unsubscribe;
+	inj_cupti.cuptiEnableCallback = enable_callback;
+	inj_cupti.cuptiActivityEnableRuntimeApi = enable_record;
+	inj_cupti.cuptiActivityEnableDriverApi = enable_record;
+	inj_cupti.cuptiGetStreamIdEx = get_stream;
+	inj_cupti.cuptiGetThreadIdType = get_thread_ids;
+	inj_cupti.cuptiSetThreadIdType = set_thread_ids;
+	inj_cupti.cuptiActivityRegisterCallbacks = register_callbacks;
+	inj_cupti.cuptiActivityEnable = enable_kind;
+	inj_cupti.cuptiActivityDisable = disable_kind;
+	inj_cupti.cuptiActivityFlushAll = flush_all;
+	inj_cupti.cuptiActivitySetAttribute = set_attribute;
+	inj_cupti.cuptiActivityGetNumDroppedRecords = get_dropped;
+	inj_cupti.record_bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] =
+		sizeof(CUpti_ActivityKernel10);
+	inj_cupti.record_bytes[CUPTI_ACTIVITY_KIND_MEMCPY] = sizeof(CUpti_ActivityMemcpy6);
+	if (inj_arena_create(GT_ARENA_MIN_BYTES, GT_MODE_STEPS, &fd) || inj_events_init() ||
+	    inj_names_init() || !inj_arena_attach())
+		return -1;
+	close(fd);
+	atomic_store(&inj_live.alive, 1);
+	inj_launches_init();
+	return inj_activity_on();
+}
+
+int main(void)
+{
+#define SUBSCRIBED(name) cmocka_unit_test_setup_teardown(name, subscribed, unsubscribed)
+	const struct CMUnitTest tests[] = {
+		SUBSCRIBED(outermost_call),          SUBSCRIBED(inner_calls_with_ids_of_their_own),
+		SUBSCRIBED(flags_of_a_call),         SUBSCRIBED(calls_not_heard_in_full),
+		SUBSCRIBED(interrupted_call),        SUBSCRIBED(launches_are_counted),
+		cmocka_unit_test(names_in_place),    cmocka_unit_test(unknown_records_end_the_walk),
+		cmocka_unit_test(nothing_in_it),     cmocka_unit_test(no_chunk_is_free),
+		cmocka_unit_test(buffers_of_others), cmocka_unit_test(kinds),
+		cmocka_unit_test(place_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, create, NULL);
+}
