@@ -1,4 +1,4 @@
-/* CUDA calls by callbacks, and GPU work by buffers, of a CUPTI that this file plays. */
+/* CUDA calls by callbacks, of a CUPTI that this file plays. */
 #include "cupti_api.h"
 #include "events.h"
 
@@ -18,12 +18,8 @@ static struct {
 	CUptiResult subscribe_result;
 	CUpti_CallbackFunc callback;
 	unsigned enabled; /* callbacks and single API records */
-	CUpti_BuffersCallbackRequestFunc request;
-	CUpti_BuffersCallbackCompleteFunc complete;
-	uint64_t kinds; /* bit mask */
-	uint8_t cleared;
+	uint64_t kinds;   /* bit mask */
 	CUpti_ActivityThreadIdType thread_ids;
-	size_t dropped;
 } cupti;
 
 static CUptiResult CUPTIAPI get_name(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
@@ -105,14 +101,6 @@ static CUptiResult CUPTIAPI set_thread_ids(CUpti_ActivityThreadIdType type)
 	return CUPTI_SUCCESS;
 }
 
-static CUptiResult CUPTIAPI register_callbacks(CUpti_BuffersCallbackRequestFunc request,
-					       CUpti_BuffersCallbackCompleteFunc complete)
-{
-	cupti.request = request;
-	cupti.complete = complete;
-	return CUPTI_SUCCESS;
-}
-
 static CUptiResult CUPTIAPI enable_kind(CUpti_ActivityKind kind)
 {
 	cupti.kinds |= UINT64_C(1) << kind;
@@ -122,28 +110,6 @@ static CUptiResult CUPTIAPI enable_kind(CUpti_ActivityKind kind)
 static CUptiResult CUPTIAPI disable_kind(CUpti_ActivityKind kind)
 {
 	cupti.kinds &= ~(UINT64_C(1) << kind);
-	return CUPTI_SUCCESS;
-}
-
-static CUptiResult CUPTIAPI flush_all(uint32_t flags)
-{
-	(void)flags;
-	return CUPTI_SUCCESS;
-}
-
-static CUptiResult CUPTIAPI set_attribute(CUpti_ActivityAttribute attribute, size_t *size,
-					  void *value)
-{
-	if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER && *size == 1)
-		cupti.cleared = *(uint8_t *)value;
-	return CUPTI_SUCCESS;
-}
-
-static CUptiResult CUPTIAPI get_dropped(CUcontext context, uint32_t stream, size_t *ret)
-{
-	(void)context;
-	(void)stream;
-	*ret = cupti.dropped;
 	return CUPTI_SUCCESS;
 }
 
@@ -407,154 +373,6 @@ static void place_is_taken(void **state)
 	inj_cupti.cuptiActivityEnableRuntimeApi = enable_record;
 }
 
-/* ---- buffers ---- */
-
-static void *get_buffer(size_t *ret_size)
-{
-	uint8_t *buffer = NULL;
-	size_t records = 1;
-
-	cupti.request(&buffer, ret_size, &records);
-	assert_non_null(buffer);
-	assert_int_equal(records, 0);
-	for (size_t i = 0; i < *ret_size; i++)
-		assert_int_equal(buffer[i], 0);
-	return buffer;
-}
-
-static void put_kernel(void *at, const char *name)
-{
-	CUpti_ActivityKernel10 kernel = {
-		.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, .start = 1, .end = 2, .name = name
-	};
-
-	memcpy(at, &kernel, sizeof(kernel));
-}
-
-static void names_in_place(void **state)
-{
-	static const char *const names[] = { "first", "second", "first" };
-	CUpti_ActivityMemcpy6 copy = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 5 };
-	CUpti_ActivityKernel10 kernel;
-	size_t size, pos = 0;
-	char *buffer = get_buffer(&size);
-	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
-
-	(void)state;
-	assert_int_equal(size, GT_CUPTI_CHUNK);
-	assert_non_null(chunk);
-	memcpy(buffer, &copy, sizeof(copy));
-	pos += sizeof(copy);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++, pos += sizeof(kernel))
-		put_kernel(buffer + pos, names[i]);
-	cupti.complete(NULL, 0, (uint8_t *)buffer, size, pos);
-	assert_int_equal(chunk->state, GT_CHUNK_DONE);
-	assert_int_equal(chunk->used_bytes, pos);
-	for (size_t i = ARRAY_SIZE(names); i--;) {
-		pos -= sizeof(kernel);
-		memcpy(&kernel, buffer + pos, sizeof(kernel));
-		assert_int_equal((uintptr_t)kernel.name, inj_intern(names[i], strlen(names[i])));
-	}
-	assert_memory_equal(buffer, &copy, sizeof(copy));
-	memset(buffer, 0, GT_CUPTI_CHUNK);
-	inj_chunk_done(chunk, 0);
-}
-
-static void unknown_records_end_the_walk(void **state)
-{
-	const uint32_t alien = 200;
-	size_t size;
-	char *buffer = get_buffer(&size);
-	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
-
-	(void)state;
-	memcpy(buffer, &alien, sizeof(alien));
-	put_kernel(buffer + 64, (const char *)0x10); /* a pointer that must not be followed */
-	cupti.complete(NULL, 0, (uint8_t *)buffer, size, size);
-	assert_int_equal(chunk->state, GT_CHUNK_DONE);
-	memset(buffer, 0, GT_CUPTI_CHUNK);
-	inj_chunk_done(chunk, 0);
-
-	/* a record that would reach beyond what is valid */
-	buffer = get_buffer(&size);
-	chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
-	put_kernel(buffer, (const char *)0x10);
-	cupti.complete(NULL, 0, (uint8_t *)buffer, size, sizeof(CUpti_ActivityKernel10) - 8);
-	memset(buffer, 0, GT_CUPTI_CHUNK);
-	inj_chunk_done(chunk, 0);
-}
-
-static void nothing_in_it(void **state)
-{
-	size_t size;
-	char *buffer = get_buffer(&size);
-	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
-
-	(void)state;
-	buffer[100] = 1; /* a record was begun */
-	cupti.complete(NULL, 0, (uint8_t *)buffer, size, 0);
-	assert_int_equal(chunk->state, GT_CHUNK_FREE);
-	assert_int_equal(buffer[100], 0);
-}
-
-static void no_chunk_is_free(void **state)
-{
-	struct gt_chunk *taken[16], *chunk;
-	char *spare[3];
-	size_t count = 0, size;
-
-	(void)state;
-	while ((chunk = inj_chunk_take(GT_POOL_CUPTI, 0)))
-		taken[count++] = chunk;
-	for (size_t i = 0; i < ARRAY_SIZE(spare); i++) {
-		spare[i] = get_buffer(&size);
-		assert_true(size >= sizeof(CUpti_ActivityKernel10) && size < GT_CUPTI_CHUNK);
-		for (size_t j = 0; j < i; j++)
-			assert_ptr_not_equal(spare[j], spare[i]);
-	}
-	put_kernel(spare[1], "lost");
-	put_kernel(spare[1] + sizeof(CUpti_ActivityKernel10), "lost");
-	cupti.complete(NULL, 0, (uint8_t *)spare[1], size, 2 * sizeof(CUpti_ActivityKernel10));
-	assert_int_equal(inj_arena->dropped_arena, 2);
-	/* clear again, and first in line */
-	assert_ptr_equal(get_buffer(&size), spare[1]);
-	for (size_t i = 0; i < ARRAY_SIZE(spare); i++)
-		cupti.complete(NULL, 0, (uint8_t *)spare[i], size, 0);
-	while (count)
-		inj_chunk_done(taken[--count], 0);
-}
-
-static void buffers_of_others(void **state)
-{
-	char theirs[512] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL }, before[512];
-
-	(void)state;
-	memcpy(before, theirs, sizeof(theirs));
-	cupti.complete(NULL, 0, (uint8_t *)theirs, sizeof(theirs), sizeof(theirs));
-	cupti.complete(NULL, 0, NULL, 0, 0);
-	cupti.complete(NULL, 0, (uint8_t *)(uintptr_t)4096, 10, 10);
-	assert_memory_equal(theirs, before, sizeof(theirs));
-}
-
-static void kinds(void **state)
-{
-	(void)state;
-	assert_int_equal(inj_activity_on(), 0);
-	assert_int_equal(cupti.cleared, 1);
-	assert_int_equal(cupti.kinds, UINT64_C(1) << CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL |
-					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMCPY |
-					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMCPY2 |
-					      UINT64_C(1) << CUPTI_ACTIVITY_KIND_MEMSET);
-	cupti.dropped = 3;
-	inj_activity_flush(false);
-	cupti.dropped = 0;
-	inj_activity_off();
-	assert_int_equal(inj_arena->dropped_cupti, 3);
-	assert_int_equal(cupti.kinds, 0);
-	/* Another tool's buffers are not clear. */
-	assert_int_equal(cupti.cleared, 0);
-}
-
 static int create(void **state)
 {
 	int fd = -1;
@@ -569,34 +387,24 @@ static int create(void **state)
 	inj_cupti.cuptiGetStreamIdEx = get_stream;
 	inj_cupti.cuptiGetThreadIdType = get_thread_ids;
 	inj_cupti.cuptiSetThreadIdType = set_thread_ids;
-	inj_cupti.cuptiActivityRegisterCallbacks = register_callbacks;
 	inj_cupti.cuptiActivityEnable = enable_kind;
 	inj_cupti.cuptiActivityDisable = disable_kind;
-	inj_cupti.cuptiActivityFlushAll = flush_all;
-	inj_cupti.cuptiActivitySetAttribute = set_attribute;
-	inj_cupti.cuptiActivityGetNumDroppedRecords = get_dropped;
-	inj_cupti.record_bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] =
-		sizeof(CUpti_ActivityKernel10);
-	inj_cupti.record_bytes[CUPTI_ACTIVITY_KIND_MEMCPY] = sizeof(CUpti_ActivityMemcpy6);
 	if (inj_arena_create(GT_ARENA_MIN_BYTES, GT_MODE_STEPS, &fd) || inj_events_init() ||
-	    inj_names_init() || !inj_arena_attach())
+	    inj_names_init())
 		return -1;
 	close(fd);
 	atomic_store(&inj_live.alive, 1);
 	inj_launches_init();
-	return inj_activity_on();
+	return 0;
 }
 
 int main(void)
 {
 #define SUBSCRIBED(name) cmocka_unit_test_setup_teardown(name, subscribed, unsubscribed)
 	const struct CMUnitTest tests[] = {
-		SUBSCRIBED(outermost_call),          SUBSCRIBED(inner_calls_with_ids_of_their_own),
-		SUBSCRIBED(flags_of_a_call),         SUBSCRIBED(calls_not_heard_in_full),
-		SUBSCRIBED(interrupted_call),        SUBSCRIBED(launches_are_counted),
-		cmocka_unit_test(names_in_place),    cmocka_unit_test(unknown_records_end_the_walk),
-		cmocka_unit_test(nothing_in_it),     cmocka_unit_test(no_chunk_is_free),
-		cmocka_unit_test(buffers_of_others), cmocka_unit_test(kinds),
+		SUBSCRIBED(outermost_call),       SUBSCRIBED(inner_calls_with_ids_of_their_own),
+		SUBSCRIBED(flags_of_a_call),      SUBSCRIBED(calls_not_heard_in_full),
+		SUBSCRIBED(interrupted_call),     SUBSCRIBED(launches_are_counted),
 		cmocka_unit_test(place_is_taken),
 	};
 
