@@ -380,7 +380,7 @@ void gt_deflate_text(struct gt_deflate *d, const char *text, size_t from, size_t
 		     const struct gt_deflate_hint *hints, size_t hint_count, struct gt_buf *out)
 {
 	const struct source src = { text, from, from - GT_MIN(from, d->since_flush), to };
-	const struct gt_deflate_hint *end = hints + hint_count;
+	const struct gt_deflate_hint *end = hint_count ? hints + hint_count : hints;
 	uint32_t dist = 0;
 	size_t at = from, i;
 
