@@ -158,8 +158,7 @@ static void set_cleared(uint8_t on)
 						    &size, &on);
 }
 
-/* Every time: another tool may have registered its own since. */
-static int take_buffers(void)
+int inj_activity_take(void)
 {
 	CUptiResult result =
 		inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
@@ -186,8 +185,6 @@ static int enable(CUpti_ActivityKind kind)
 
 int inj_activity_on(void)
 {
-	if (take_buffers() < 0)
-		return -EIO;
 	if (enable(gpu_kinds[0]) < 0) {
 		set_cleared(whole_graphs);
 		return -EIO;
@@ -216,9 +213,10 @@ void inj_activity_attach(bool prearm)
 	if (inj_cupti.cuptiActivitySetAttribute)
 		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
 						    &size, &limit);
-	if (inj_config.graph_whole && !take_buffers() && !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
+	if (inj_config.graph_whole && !inj_activity_take() &&
+	    !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
 		whole_graphs = true;
-	if (prearm && !inj_activity_on())
+	if (prearm && !inj_activity_take() && !inj_activity_on())
 		inj_activity_off();
 }
 

@@ -55,7 +55,14 @@ const char *inj_cupti_error(CUptiResult result);
 
 /* ---- activity.c: GPU work through activity buffers ---- */
 
-/* Our buffers, our kinds. 0 or -EIO, said. */
+/*
+ * Have CUPTI's records come into our buffers, every time before any kind is enabled: another tool
+ * may have registered its own since, and what a thread records goes on into the buffer it has. 0 or
+ * -EIO, said.
+ */
+int inj_activity_take(void);
+
+/* Our kinds. 0 or -EIO, said. */
 int inj_activity_on(void);
 void inj_activity_off(void);
 
@@ -88,6 +95,9 @@ void inj_launches_init(void);
  */
 int inj_launches_on(void);
 void inj_launches_off(void);
+
+/* Are calls heard of as they are made, by callbacks? */
+bool inj_launches_heard(void);
 
 /* Was a graph launched? */
 bool inj_launches_graph_seen(void);

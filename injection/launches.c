@@ -313,6 +313,11 @@ void inj_launches_off(void)
 	how = BY_NOTHING;
 }
 
+bool inj_launches_heard(void)
+{
+	return how == BY_CALLBACKS;
+}
+
 bool inj_launches_graph_seen(void)
 {
 	return atomic_load_explicit(&graph_seen, memory_order_relaxed);

@@ -25,8 +25,11 @@ static struct inj_control *const ctl = &inj_control;
  */
 int inj_cupti_on(void)
 {
-	int err = inj_launches_on();
+	int err;
 
+	if (inj_activity_take() < 0)
+		return -EIO;
+	err = inj_launches_on();
 	if (inj_activity_on() < 0) {
 		inj_launches_off();
 		return -EIO;
@@ -89,7 +92,8 @@ static void switch_off(void)
 static void set_wanted(bool wanted)
 {
 	ctl->wanted = wanted;
-	atomic_store_explicit(&inj_live.taking, wanted, memory_order_relaxed);
+	atomic_store_explicit(&inj_live.taking, wanted && inj_launches_heard(),
+			      memory_order_relaxed);
 	atomic_store_explicit(&inj_live.recording, wanted, memory_order_relaxed);
 	if (!wanted)
 		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);

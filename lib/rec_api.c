@@ -47,6 +47,7 @@ void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api)
 	};
 	struct gt_window *window;
 
+	rec->newest_api_ns = GT_MAX(rec->newest_api_ns, api->start_ns);
 	if (klass == GT_CALL_OTHER)
 		return;
 	if (known && same_call(known, api)) {

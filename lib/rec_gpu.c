@@ -200,7 +200,7 @@ void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation)
 {
 	struct gt_heard *heard = &rec->heard[rec->cached_cycle % ARRAY_SIZE(rec->heard)];
 
-	if (rec->whole_mode)
+	if (rec->whole_mode || !rec->cached_armed)
 		return;
 	if (!heard->any || heard->cycle != rec->cached_cycle)
 		*heard = (struct gt_heard){ rec->cached_cycle, correlation, true };

@@ -102,6 +102,7 @@ struct gt_recorder {
 	size_t device_count;
 	uint16_t record_bytes[GT_KIND_MAX];
 	bool fallback;
+	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
 	struct gt_arena *arena;
 	struct gt_arena_state state;      /* as this drain found it */
@@ -136,6 +137,7 @@ struct gt_recorder {
 	struct gt_window *cached;  /* and its window */
 	enum gt_phase cached_phase;
 	uint64_t cached_cycle;
+	bool cached_armed; /* the target listens in this step, from some moment on */
 	bool cached_valid;
 	bool cached_late;    /* it had one, which is complete */
 	uint32_t step_limit; /* no event of this drain can be of a later step */

@@ -16,6 +16,8 @@
 /* The target gives up after 2 s; this is for one that does not say so. */
 #define GIVE_UP_NS (3 * GT_NSEC_PER_SEC)
 
+/* Of several threads' buffers one may come this much before another of the same time. */
+#define API_LAG_NS (20 * GT_NSEC_PER_MSEC)
 /* API records of the fall-back mode are not older than this when they come. */
 #define HISTORY_NS     (5 * GT_NSEC_PER_SEC)
 
@@ -217,6 +219,8 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	rec->cached_step = step;
 	rec->cached_phase = pos.phase;
 	rec->cached_cycle = pos.cycle;
+	rec->cached_armed = pos.phase == GT_PHASE_WARMUP || pos.phase == GT_PHASE_ACTIVE ||
+			    (!rec->config.schedule.warmup && pos.steps_to_active == 1);
 	rec->cached = window;
 	rec->cached_valid = true;
 	return window;
@@ -299,6 +303,17 @@ static bool is_off(const struct gt_recorder *rec, const struct gt_window *window
 	return rec->off_ns >= window->end_ns;
 }
 
+/*
+ * In the fall-back mode calls are records too, and a thread's come when its buffer does: all are
+ * there when one of well after the window is, or when the target has switched off.
+ */
+static bool has_all_calls(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	return !rec->fallback ||
+	       rec->newest_api_ns - GT_MIN(rec->newest_api_ns, API_LAG_NS) >= window->end_ns ||
+	       is_off(rec, window);
+}
+
 /* Is the window complete, or as complete as it will be? */
 static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 {
@@ -311,7 +326,7 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 	since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns);
 	/* The target does not listen for it before it has closed the window itself. */
 	if (!window->drained && since_ns >= (window->told ? LATE_CALL_NS : LATE_LAUNCH_NS) &&
-	    gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
+	    has_all_calls(rec, window) && gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
 		window->drained = true;
 		window->drained_now_ns = rec->now_ns;
 		rec->drained = true;
