@@ -25,8 +25,9 @@ struct gt_arena_hdr *inj_arena;
 
 /* A chunk counts as BUSY until it is backed with memory. */
 static struct pool {
-	_Atomic uint32_t backed; /* so many first chunks are, or are about to be */
-	_Atomic uint32_t hint;   /* where the next search begins */
+	struct gt_pool_desc layout; /* the arena's own could be changed by the other side */
+	_Atomic uint32_t backed;    /* so many first chunks are, or are about to be */
+	_Atomic uint32_t hint;      /* where the next search begins */
 } pools[GT_POOL_MAX];
 
 static uint64_t align_up(uint64_t value)
@@ -36,7 +37,7 @@ static uint64_t align_up(uint64_t value)
 
 static struct gt_chunk *pool_table(enum gt_pool pool)
 {
-	return (struct gt_chunk *)((char *)inj_arena + inj_arena->pool[pool].table_offset);
+	return (struct gt_chunk *)((char *)inj_arena + pools[pool].layout.table_offset);
 }
 
 /* Three quarters for the GPU's records, which are five times as long as a launch's event. */
@@ -78,7 +79,7 @@ static int make_fd(void)
  */
 static struct gt_chunk *back(enum gt_pool pool, uint32_t *count)
 {
-	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+	const struct gt_pool_desc *desc = &pools[pool].layout;
 	uint32_t first = atomic_load_explicit(&pools[pool].backed, memory_order_relaxed);
 	uint32_t n;
 
@@ -111,7 +112,7 @@ bool inj_arena_attach(void)
 
 bool inj_arena_grow(enum gt_pool pool)
 {
-	return back_and_free(pool, (uint32_t)(GROW_BYTES / inj_arena->pool[pool].chunk_bytes));
+	return back_and_free(pool, (uint32_t)(GROW_BYTES / pools[pool].layout.chunk_bytes));
 }
 
 /* Map it and back its tables. An old kernel can only back the file as a whole. */
@@ -136,6 +137,7 @@ static int map_arena(const struct gt_arena_hdr *hdr, int fd)
 	memcpy(map, hdr, sizeof(*hdr));
 	inj_arena = map;
 	for (int pool = 0; pool < GT_POOL_MAX; pool++) {
+		pools[pool].layout = hdr->pool[pool];
 		pools[pool].backed = state == GT_CHUNK_FREE ? hdr->pool[pool].count : 0;
 		for (uint32_t i = 0; i < hdr->pool[pool].count; i++)
 			atomic_init(&pool_table(pool)[i].state, state);
@@ -182,7 +184,7 @@ int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd)
 struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
 {
 	struct gt_chunk *table = pool_table(pool), *chunk = NULL;
-	uint32_t count = inj_arena->pool[pool].count, one = 1, i;
+	uint32_t count = pools[pool].layout.count, one = 1, i;
 	uint32_t start = atomic_load_explicit(&pools[pool].hint, memory_order_relaxed);
 
 	for (i = 0; i < count && !chunk; i++) {
@@ -209,7 +211,7 @@ struct gt_chunk *inj_chunk_take(enum gt_pool pool, uint32_t tid)
 
 void *inj_chunk_data(enum gt_pool pool, const struct gt_chunk *chunk)
 {
-	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+	const struct gt_pool_desc *desc = &pools[pool].layout;
 
 	return (char *)inj_arena + desc->data_offset +
 	       (uint64_t)(chunk - pool_table(pool)) * desc->chunk_bytes;
@@ -224,7 +226,7 @@ void inj_chunk_done(struct gt_chunk *chunk, uint32_t used_bytes)
 
 struct gt_chunk *inj_chunk_of(enum gt_pool pool, const void *data)
 {
-	const struct gt_pool_desc *desc = &inj_arena->pool[pool];
+	const struct gt_pool_desc *desc = &pools[pool].layout;
 	uintptr_t base = (uintptr_t)inj_arena + desc->data_offset;
 	uintptr_t offset = (uintptr_t)data - base;
 	struct gt_chunk *chunk;

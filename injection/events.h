@@ -21,6 +21,7 @@ struct inj_open_call {
 	uint16_t domain;
 };
 
+/* Written by its thread in each call: on cache lines of its own. */
 struct inj_thread {
 	char *data; /* of the chunk in hand; NULL: none */
 	struct gt_chunk *chunk;
@@ -33,7 +34,7 @@ struct inj_thread {
 	_Atomic uint64_t count;    /* events written; stored by the owner only */
 	_Atomic uint64_t launches; /* of them, those that a GPU record is to follow; likewise */
 	struct inj_open_call open;
-};
+} __attribute__((aligned(128)));
 
 /* The states of inj_self besides a slot: no stream yet, one in the making, none any more. */
 #define INJ_THREAD_NONE  ((struct inj_thread *)0)

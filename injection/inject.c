@@ -189,8 +189,10 @@ static void start(void)
 	}
 	err = inj_arena_create(inj_config.arena_bytes, inj_config.mode, &arena_fd);
 	if (err < 0) {
-		inj_log(GT_LOG_ERROR, "this process is not traced: no shared memory: %s",
-			strerrordesc_np(-err));
+		inj_log(GT_LOG_ERROR,
+			"this process is not traced: no shared memory of %llu MiB (--max-buffer): "
+			"%s",
+			(unsigned long long)(inj_config.arena_bytes >> 20), strerrordesc_np(-err));
 		return;
 	}
 	err = say_hello(arena_fd);

@@ -33,7 +33,6 @@ static inline bool inj_live_alive(void)
 }
 
 /* The environment, read once at entry. */
-
 struct inj_config {
 	struct gt_schedule schedule;
 	struct gt_rank rank;
