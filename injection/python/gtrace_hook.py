@@ -30,10 +30,11 @@ class _Injection:
         library.gtrace_inject_start.argtypes = [c_int]
         library.gtrace_inject_start.restype = c_int
         self.traced = library.gtrace_inject_start(_DOOR_PYTHON) == 1
-        # These two may wait for the control thread, so they release the GIL.
+        # These two wait for the control thread, so they release the GIL.
         self.step_aside = library.gtrace_inject_yield
         self.come_back = library.gtrace_inject_resume
-        # A step never waits: keeping the GIL is cheaper, and so is a pointer than an integer.
+        # A step waits only before a window, and not long: keeping the GIL is cheaper, and a
+        # pointer is cheaper than an integer.
         self.step = PyDLL(_path).gtrace_inject_optimizer_step
         self.step.argtypes = [c_void_p]
         for function in (self.step_aside, self.come_back, self.step):
