@@ -38,16 +38,18 @@ $(SIMGPU)/include/cupti_%_names.h: $(CUDA_INCLUDE)/cupti_%_cbid.h
 
 $(SIMGPU)/obj/cupti_callback.o: $(SIM_NAMES)
 
-$(SIMGPU)/libcuda.so.1: $(SIM_CUDA_OBJ) tests/simgpu/libcuda.map
+$(SIMGPU)/libcuda.so.1: $(SIM_CUDA_OBJ) tests/simgpu/libcuda.map tests/simgpu/rules.mk
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcuda.so.1 -Wl,--version-script=tests/simgpu/libcuda.map \
 		-o $@ $(SIM_CUDA_OBJ) -lpthread -ldl && ln -sf libcuda.so.1 $(SIMGPU)/libcuda.so
 
-$(SIMGPU)/libcudart.so.13: $(SIM_CUDART_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcudart.map
+$(SIMGPU)/libcudart.so.13: $(SIM_CUDART_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcudart.map \
+                          tests/simgpu/rules.mk
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcudart.so.13 \
 		-Wl,--version-script=tests/simgpu/libcudart.map -o $@ $(SIM_CUDART_OBJ) \
 		-l:libcuda.so.1 && ln -sf libcudart.so.13 $(SIMGPU)/libcudart.so
 
-$(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcupti.map
+$(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcupti.map \
+                         tests/simgpu/rules.mk
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcupti.so.13 \
 		-Wl,--version-script=tests/simgpu/libcupti.map -o $@ $(SIM_CUPTI_OBJ) \
 		-l:libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
