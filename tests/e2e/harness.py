@@ -261,13 +261,16 @@ class Case:
                 *tools_at(tools, gone), *map(str, args)]
 
     def train_py(self, *args, tools=(2, 3), gone=True):
-        """The one in Python. It is not built with the sanitizers its libraries may need."""
-        preload = []
+        """The one in Python."""
+        return [*self.python(), os.path.join(ROOT, 'tests/simgpu/train.py'), '--truth',
+                self.truth_path, *tools_at(tools, gone), *map(str, args)]
+
+    def python(self):
+        """A Python that can load the stand-ins, sanitized or not."""
         runtime = sanitizer_runtime(self.simgpu)
         if runtime:
-            preload = ['env', f'LD_PRELOAD={runtime}', 'ASAN_OPTIONS=detect_leaks=0']
-        return [*preload, sys.executable, os.path.join(ROOT, 'tests/simgpu/train.py'), '--truth',
-                self.truth_path, *tools_at(tools, gone), *map(str, args)]
+            return ['env', f'LD_PRELOAD={runtime}', 'ASAN_OPTIONS=detect_leaks=0', sys.executable]
+        return [sys.executable]
 
     def truth(self, path=None):
         with open(path or self.truth_path) as file:

@@ -214,10 +214,13 @@ void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
 			item->record = *record;
 		}
 		totals.work++;
-		if (item && heap_push(item))
+		if (item && heap_push(item)) {
 			thread->pending++;
-		else
+			if (heap_count == 1)
+				pthread_cond_signal(&wake_worker);
+		} else {
 			free(item);
+		}
 	} else {
 		dropped++;
 	}

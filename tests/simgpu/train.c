@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -365,6 +366,7 @@ int main(int argc, char **argv)
 	train_parse(&options, argc, argv);
 	threads = calloc((size_t)options.threads + 1, sizeof(*threads));
 	pthread_barrier_init(&barrier, NULL, (unsigned int)options.threads);
+	signal(SIGPIPE, SIG_IGN); /* who is told may have gone */
 	nvtxNameOsThreadA((uint32_t)gettid(), "main loop");
 	set_up();
 	for (int i = 1; i < options.threads; i++)

@@ -1,0 +1,228 @@
+"""gtrace is not there: statuses, signals, streams, descriptors and children of the target are its
+own, traced or not.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+from harness import check, check_equal, compare, each
+
+
+# ---- ends ----
+
+@each(zero=[0], one=[1], large=[255])
+def test_exit_status(case, status):
+    result = case.gtrace([], case.train('--exit-status', status), status=status)
+    result.trace().expect_checked().expect_complete()
+
+
+@each(kill=[signal.SIGKILL], segv=[signal.SIGSEGV], term=[signal.SIGTERM], abort=[signal.SIGABRT])
+def test_fatal_signal(case, number):
+    """It becomes gtrace's, and the window that was complete is in the file."""
+    command = case.train('--die-at', 8, '--die-signal', int(number), gone=False)
+    trace = case.gtrace([], command, status=-number).trace().expect_checked()
+    check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
+
+
+def test_signal_inside_the_window(case):
+    """What was recorded until then is in the file, which says that it ends there."""
+    command = case.train('--die-at', 5, '--die-signal', 9, gone=False)
+    trace = case.gtrace([], command, status=-signal.SIGKILL).trace().expect_checked()
+    check(set([3, 4]) <= set(trace.step_numbers()), trace.step_numbers())
+    check(len(trace.of('kernel')) > 0, 'no kernels')
+
+
+@each(term=[signal.SIGTERM], interrupt=[signal.SIGINT], hangup=[signal.SIGHUP], user=[signal.SIGUSR1])
+def test_signal_to_gtrace_reaches_the_target(case, number):
+    read_fd, write_fd = os.pipe()
+    command = case.train('--steps', 100000, '--tell-fd', write_fd, gone=False)
+    with case.started([], command, pass_fds=[write_fd]) as process:
+        os.close(write_fd)
+        with open(read_fd) as lines:
+            for line in lines:
+                if line.startswith('begin 8 '):
+                    process.send_signal(number)
+                    break
+            for line in lines:
+                pass
+        result = case.finish(process)
+    check_equal(result.status, -number, 'status')
+    trace = result.trace().expect_checked()
+    check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
+
+
+def test_interrupted_group(case):
+    """Ctrl-C goes to the whole group: the target gets one signal, not two."""
+    script = ('import signal, sys, time\n'
+              'count = 0\n'
+              'def handler(*_):\n'
+              '    global count\n'
+              '    count += 1\n'
+              'signal.signal(signal.SIGINT, handler)\n'
+              'print("ready", flush=True)\n'
+              'sys.stdin.read()\n'
+              'print(count, flush=True)\n')
+    process = subprocess.Popen(case.argv([], [sys.executable, '-c', script]), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               env=case.environment(), start_new_session=True)
+    with process:
+        check_equal(process.stdout.readline(), 'ready\n', 'first line')
+        os.killpg(process.pid, signal.SIGINT)
+        # The target has it when it has it: a second one would have come by the end of the input.
+        process.stdin.close()
+        check_equal(process.stdout.readline(), '1\n', 'signals')
+
+
+def test_ignored_signals_stay_ignored(case):
+    """nohup and its like: the target inherits what gtrace was given."""
+    script = 'import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)'
+    command = ['sh', '-c', 'trap "" HUP; exec "$@"', 'sh', *case.argv([], [sys.executable, '-c', script])]
+    done = subprocess.run(command, capture_output=True, text=True, env=case.environment(), timeout=60)
+    check_equal(done.stdout, 'True\n', 'SIGHUP ignored')
+
+
+@each(not_executable=['/etc/passwd', 126], not_found=['/nonexistent/program', 127],
+      not_in_path=['no-such-program-anywhere', 127])
+def test_no_command(case, command, status):
+    result = case.gtrace([], [command], status=status)
+    check(command in result.stderr, result)
+    check_equal(result.names(), [], 'files')
+
+
+# ---- streams ----
+
+def test_streams_pass_through(case):
+    data = bytes(range(256)) * 5000
+    script = ('import sys\n'
+              'data = sys.stdin.buffer.read()\n'
+              'sys.stdout.buffer.write(data[::-1])\n'
+              'sys.stderr.buffer.write(b"to stderr")\n')
+    done = subprocess.run(case.argv(['-q'], [sys.executable, '-c', script]), input=data,
+                          capture_output=True, env=case.environment(), timeout=60)
+    check_equal(done.returncode, 0, 'status')
+    check(done.stdout == data[::-1], 'stdout is not what the target wrote')
+    check(b'to stderr' in done.stderr, done.stderr)
+
+
+def test_nothing_on_stdout(case):
+    result = case.gtrace(['-v'], case.train())
+    check_equal(result.stdout, 'trained 10 steps\n', 'stdout')
+
+
+def test_same_descriptors(case):
+    """The target has the descriptors that it was given, and no other."""
+    script = 'import os; print(sorted(int(f) for f in os.listdir("/proc/self/fd")))'
+    plain = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True).stdout
+    traced = case.gtrace([], [sys.executable, '-c', script]).stdout
+    check_equal(traced, plain, 'descriptors')
+
+
+def test_same_environment(case):
+    """But for the variables of the injection."""
+    script = 'import os; print(sorted(os.environ.items()))'
+    plain = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True,
+                           env=case.environment()).stdout
+    traced = case.gtrace([], [sys.executable, '-c', script]).stdout
+    ours = ('GTRACE_', 'CUDA_INJECTION64_PATH', 'NVTX_INJECTION64_PATH', 'PYTHONPATH')
+    rest = [item for item in eval(traced) if not item[0].startswith(ours)]
+    check_equal(rest, eval(plain), 'environment')
+
+
+# ---- what programs do ----
+
+@each(before=[1], in_warm_up=[2], inside=[4], after=[7])
+def test_child_that_only_forks(case, step):
+    """It uses NVTX and marks steps, and is not seen."""
+    result = case.gtrace([], case.train('--fork-at', step))
+    trace = result.trace().expect_checked().expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+    check('in the child' not in str(trace.events), 'a range of the child')
+
+
+@each(before=[1], in_warm_up=[2], inside=[4])
+def test_all_descriptors_closed(case, step):
+    """A daemon's habit. The arena is memory: what it holds is not lost with the socket."""
+    result = case.gtrace([], case.train('--close-at', step, gone=False))
+    check('trained 10 steps' in result.stdout, result)
+    for name in result.names():
+        result.trace(name).expect_checked()
+
+
+def test_exec_keeps_the_pid(case):
+    """Of the two programs in one process only the second one uses the GPU."""
+    trace = case.gtrace(['-n', 'x'], ['sh', '-c', 'exec "$@"', 'sh', *case.train()]).trace()
+    compare(trace.expect_checked().expect_complete(), case.truth(), range(3, 6))
+
+
+def test_exec_of_a_traced_program(case):
+    """A program that has a session becomes another one, which gets one of its own."""
+    script = ('import ctypes, os, sys\n'
+              'cuda = ctypes.CDLL("libcuda.so.1")\n'
+              'assert cuda.cuInit(0) == 0\n'
+              'os.execv(sys.argv[1], sys.argv[1:])\n')
+    command = [*case.python(), '-c', script, *case.train()]
+    result = case.gtrace(['-n', 'x'], command)
+    traces = [result.trace(name) for name in result.names()]
+    whole = [t for t in traces if t.step_numbers() == [3, 4, 5]]
+    check_equal(len(whole), 1, f'traces of the second program among {result.names()}')
+    compare(whole[0].expect_checked().expect_complete(), case.truth(), range(3, 6))
+
+
+def test_child_with_cuda_of_its_own(case):
+    """spawn: a child that is another program is traced as one."""
+    script = 'import subprocess, sys; subprocess.run(sys.argv[1:], check=True)'
+    trace = case.gtrace(['-n', 'x'], [sys.executable, '-c', script, *case.train()]).trace()
+    compare(trace.expect_checked().expect_complete(), case.truth(), range(3, 6))
+
+
+def test_child_that_outlives_the_command(case):
+    """gtrace ends when the command has, and traced children after 2 s at the latest."""
+    script = ('import os, subprocess, sys\n'
+              'read_fd, write_fd = os.pipe()\n'
+              'null = subprocess.DEVNULL\n'
+              'child = subprocess.Popen([*sys.argv[1:], "--tell-fd", str(write_fd)], stdout=null,\n'
+              '                         stderr=null, pass_fds=[write_fd])\n'
+              'os.close(write_fd)\n'
+              'next(line for line in open(read_fd) if line.startswith("begin 8 "))\n'
+              'print(child.pid)\n'
+              'sys.stdout.flush()\n'
+              'os._exit(3)\n')
+    command = case.train('--steps', 100000, '--exit-status', 5)
+    result = case.gtrace(['-n', 'x'], [sys.executable, '-c', script, *command], status=3)
+    os.kill(int(result.stdout), signal.SIGKILL)
+    trace = result.trace().expect_checked()
+    check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
+
+
+def test_program_that_never_inits_cuda(case):
+    """The libraries are loaded, but nothing is done with them."""
+    script = 'import ctypes; ctypes.CDLL("libcuda.so.1"); print("done")'
+    result = case.gtrace([], [*case.python(), '-c', script])
+    check_equal(result.stdout, 'done\n', 'stdout')
+    check_equal(result.names(), [], 'files')
+
+
+def test_no_injection_library(case):
+    """A driver ignores what it cannot load; gtrace says so before the start."""
+    result = case.gtrace([], case.train(tools=None), env={'GTRACE_INJECTION': '/nonexistent.so'})
+    check('trained 10 steps' in result.stdout, result)
+    check('/nonexistent.so' in result.stderr, result)
+
+
+@each(cuda=['CUDA_INJECTION64_PATH'], nvtx=['NVTX_INJECTION64_PATH'])
+def test_injection_variable_taken(case, name):
+    """Another tool was here first: one line, and the target runs."""
+    result = case.gtrace([], case.train(tools=None), env={name: '/opt/tool/libtool.so'})
+    check('trained 10 steps' in result.stdout, result)
+    check(name in result.stderr, 'nothing said of', name, result)
+
+
+def test_python_that_ignores_its_path(case):
+    """-I: the start-up hook comes in from C."""
+    argv = case.train_py(tools=None)
+    at = argv.index(next(a for a in argv if a.endswith('train.py')))
+    command = [*argv[:at], '-I', *argv[at:], '--steps', '40']
+    result = case.gtrace([], command)
+    check_equal(result.trace().health['step_source'], 'optimizer', 'step_source')
