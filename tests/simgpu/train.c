@@ -368,6 +368,7 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, (unsigned int)options.threads);
 	signal(SIGPIPE, SIG_IGN); /* who is told may have gone */
 	nvtxNameOsThreadA((uint32_t)gettid(), "main loop");
+	tell("pid", (uint64_t)getpid());
 	set_up();
 	for (int i = 1; i < options.threads; i++)
 		CHECK(pthread_create(&threads[i], NULL, helper, &barrier));

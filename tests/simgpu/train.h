@@ -7,26 +7,26 @@
 #include "base.h"
 
 /* X(field, option, default, meaning); numbers, -1: never or none */
-#define TRAIN_NUMBERS(X)                                                              \
-	X(steps, "steps", 10, "steps to train")                                       \
-	X(layers, "layers", 4, "layers, each with a few kernels")                     \
-	X(threads, "threads", 1, "threads that launch")                               \
-	X(graph, "graph", 1, "1: capture a graph before the loop and replay it")      \
-	X(capture_at, "capture-at", -1, "step in which the graph is captured anew")   \
-	X(silent, "silent", 0, "1: also calls that get no GPU record")                \
-	X(peer, "peer", 0, "1: also copies to a second device")                       \
-	X(sync, "sync", 1, "1: synchronise the device at the end of each step")       \
-	X(step_us, "step-us", 0, "microseconds to sleep in each step")                \
-	X(tell_fd, "tell-fd", -1, "write 'begin STEP NS', 'done STEP NS' lines here") \
-	X(wait_fd, "wait-fd", -1, "read a byte here before each step")                \
-	X(fork_at, "fork-at", -1, "step with a child that only forks")                \
-	X(close_at, "close-at", -1, "step in which all other descriptors are closed") \
-	X(profiler_at, "profiler-at", -1,                                             \
-	  "step in which to take CUPTI over, as torch.profiler does")                 \
-	X(profiler_steps, "profiler-steps", 2, "how long")                            \
-	X(die_at, "die-at", -1, "step in which to raise --die-signal")                \
-	X(die_signal, "die-signal", 9, "the signal")                                  \
-	X(tools_gone, "tools-gone", 0, "1: at the end wait until no tool listens")    \
+#define TRAIN_NUMBERS(X)                                                                      \
+	X(steps, "steps", 10, "steps to train")                                               \
+	X(layers, "layers", 4, "layers, each with a few kernels")                             \
+	X(threads, "threads", 1, "threads that launch")                                       \
+	X(graph, "graph", 1, "1: capture a graph before the loop and replay it")              \
+	X(capture_at, "capture-at", -1, "step in which the graph is captured anew")           \
+	X(silent, "silent", 0, "1: also calls that get no GPU record")                        \
+	X(peer, "peer", 0, "1: also copies to a second device")                               \
+	X(sync, "sync", 1, "1: synchronise the device at the end of each step")               \
+	X(step_us, "step-us", 0, "microseconds to sleep in each step")                        \
+	X(tell_fd, "tell-fd", -1, "write 'pid PID NS', 'begin STEP NS', 'done STEP NS' here") \
+	X(wait_fd, "wait-fd", -1, "read a byte here before each step")                        \
+	X(fork_at, "fork-at", -1, "step with a child that only forks")                        \
+	X(close_at, "close-at", -1, "step in which all other descriptors are closed")         \
+	X(profiler_at, "profiler-at", -1,                                                     \
+	  "step in which to take CUPTI over, as torch.profiler does")                         \
+	X(profiler_steps, "profiler-steps", 2, "how long")                                    \
+	X(die_at, "die-at", -1, "step in which to raise --die-signal")                        \
+	X(die_signal, "die-signal", 9, "the signal")                                          \
+	X(tools_gone, "tools-gone", 0, "1: at the end wait until no tool listens")            \
 	X(exit_status, "exit-status", 0, "what main returns")
 
 struct train_options {
