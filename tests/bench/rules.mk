@@ -1,9 +1,10 @@
-# The reading speed of the summary, beside Python's json in the same run.
+# The speed of the summary's reading, beside Python's json in the same run, and of the writing.
 
 BENCH_READER := $(O)/bench/bench_reader
+BENCH_WRITER := $(O)/bench/bench_writer
 BENCH_TRACE  ?= $(or $(GTRACE_CORPUS),../shared)/data/bench/gpt_50steps.pt.trace.json.gz
 
-$(BENCH_READER): tests/bench/bench_reader.c $(O)/libgtrace.a
+$(O)/bench/%: tests/bench/%.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) $(LIBS)
 
@@ -15,5 +16,8 @@ bench-reader: $(BENCH_READER) ## how fast a trace is read (BENCH_TRACE), beside 
 		print("%-8s %7.1f ms  %29s %6d KiB peak" % ("json.load", time.process_time() * 1e3, "", \
 		resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))' $(BENCH_TRACE)
 
-TEST_PROGRAMS += $(BENCH_READER)
-.PHONY: bench-reader
+bench-writer: $(BENCH_WRITER) ## how fast a million events become a file, and how large it is
+	$(Q)$(BENCH_WRITER) $(O)/bench
+
+TEST_PROGRAMS += $(BENCH_READER) $(BENCH_WRITER)
+.PHONY: bench-reader bench-writer
