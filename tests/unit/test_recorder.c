@@ -162,6 +162,29 @@ static void launched_before_recording(void **state)
 	assert_int_equal(trace->health.gpu_without_launch, 1);
 }
 
+/* The work of a long warm-up runs on in the window, and is none of it. */
+static void warmup_in_flight(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	start();
+	steps_to(1);
+	for (i = 1; i <= 3000; i++)
+		ab_launch(&ab, MAIN, 1, i, AB_MS(11) + i * 2000);
+	steps_to(2);
+	for (i = 3001; i <= 3100; i++)
+		ab_launch(&ab, MAIN, 2, i, AB_MS(21) + i * 2000);
+	steps_to(4);
+	for (i = 1; i <= 3100; i++)
+		ab_kernel(&ab, i, AB_MS(20) + i * 5000);
+	ab_flush(&ab);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 100);
+	assert_true(only_trace()->health.complete);
+}
+
 static void only_active_steps_make_files(void **state)
 {
 	(void)state;
@@ -498,6 +521,7 @@ int main(void)
 		TEST(names_come_late),
 		TEST(unnamed),
 		TEST(launched_before_recording),
+		TEST(warmup_in_flight),
 		TEST(only_active_steps_make_files),
 		TEST(cycles),
 		TEST(many_windows),

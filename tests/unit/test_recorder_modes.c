@@ -400,6 +400,25 @@ static void attached_later(void **state)
 	assert_int_equal(only_trace()->meta.cupti_version, 28);
 }
 
+/* A buffer can be complete before the message that says how long its records are. */
+static void records_before_their_sizes(void **state)
+{
+	struct gt_msg_phase msg = { .what = GT_WHAT_ATTACHED };
+
+	(void)state;
+	memcpy(msg.record_bytes, ab.hello.record_bytes, sizeof(msg.record_bytes));
+	memset(ab.hello.record_bytes, 0, sizeof(ab.hello.record_bytes));
+	start();
+	steps_to(2);
+	launch_and_kernel(2, 1, 21);
+	ab_flush(&ab);
+	drain(22);
+	assert_int_equal(ab_count(&ab, GT_POOL_CUPTI, GT_CHUNK_DONE), 1);
+	gt_recorder_phase(rec, &msg);
+	drain(23);
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
 static void bad_chunks(void **state)
 {
 	const struct gt_ev bad = ab_ev(GT_EV_CALL, 24, 2, 0);
@@ -464,6 +483,7 @@ int main(void)
 		TEST(flushes),
 		TEST(devices),
 		TEST(attached_later),
+		TEST(records_before_their_sizes),
 		TEST(bad_chunks),
 		TEST(impossible_step),
 	};
