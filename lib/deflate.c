@@ -20,7 +20,7 @@
 #define LITERAL_COST 32
 #define MATCH_COST   72 /* and 8 for each bit of the distance */
 
-#define HASH_STRIDE  2 /* of the bytes inside a match so few are entered in the hash table */
+#define HASH_STRIDE  4 /* of the bytes inside a match so few are entered in the hash table */
 
 struct gt_deflate {
 	uint32_t tokens[TOKENS_MAX]; /* a literal, or length << 16 | distance */

@@ -403,7 +403,7 @@ static void test_copies(void **state)
 /* Whatever the bytes of a name, they come back; what is no UTF-8 shows as such. */
 static void test_names(void **state)
 {
-	static const char odd[] = "q\"b\\s/n\nt\te\x1b[31m \xc3\xa9\xf0\x9f\x98\x80 \x7f";
+	static const char odd[] = "q\"b\\s/n\n\t!\x1b[31m \xc3\xa9\xf0\x9f\x98\x80 \x7f";
 	struct gt_trace_call call = make_call(1, 1000);
 	struct gt_gpu_op op = make_kernel(1, 10000, 20000);
 	struct gt_trace *trace = create(NULL);
