@@ -96,9 +96,6 @@ void inj_launches_init(void);
 int inj_launches_on(void);
 void inj_launches_off(void);
 
-/* Are calls heard of as they are made, by callbacks? */
-bool inj_launches_heard(void);
-
 /* Was a graph launched? */
 bool inj_launches_graph_seen(void);
 

@@ -296,6 +296,7 @@ int inj_launches_on(void)
 {
 	if (!subscribe()) {
 		how = BY_CALLBACKS;
+		atomic_store_explicit(&inj_live.heard, 1, memory_order_relaxed);
 		return 0;
 	}
 	how = BY_RECORDS;
@@ -310,12 +311,8 @@ void inj_launches_off(void)
 		inj_cupti.cuptiUnsubscribe(subscriber);
 	else if (how == BY_RECORDS)
 		records_off();
+	atomic_store_explicit(&inj_live.heard, 0, memory_order_relaxed);
 	how = BY_NOTHING;
-}
-
-bool inj_launches_heard(void)
-{
-	return how == BY_CALLBACKS;
 }
 
 bool inj_launches_graph_seen(void)

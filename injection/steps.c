@@ -48,7 +48,7 @@ static bool is_anchor(uint64_t key)
 
 /*
  * Several optimizers, or one that is called several times, make one step: it ends when the first
- * one comes round again with work in between. Without a window no work is seen, and it is assumed.
+ * one comes round again with work in between. While calls are not heard, work is assumed.
  */
 static bool optimizer_ends_step(uint64_t key)
 {
@@ -59,7 +59,7 @@ static bool optimizer_ends_step(uint64_t key)
 	now = inj_events_total();
 	before = atomic_exchange(&anchor_events, now);
 	return !counts[GT_STEP_OPTIMIZER] || before != now ||
-	       !atomic_load_explicit(&inj_live.taking, memory_order_relaxed);
+	       !atomic_load_explicit(&inj_live.heard, memory_order_relaxed);
 }
 
 /* ---- steps ---- */

@@ -92,8 +92,7 @@ static void switch_off(void)
 static void set_wanted(bool wanted)
 {
 	ctl->wanted = wanted;
-	atomic_store_explicit(&inj_live.taking, wanted && inj_launches_heard(),
-			      memory_order_relaxed);
+	atomic_store_explicit(&inj_live.taking, wanted, memory_order_relaxed);
 	atomic_store_explicit(&inj_live.recording, wanted, memory_order_relaxed);
 	if (!wanted)
 		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);

@@ -183,7 +183,7 @@ static void one_optimizer_in_parts(void **state)
 	(void)state;
 	in_session(GT_MODE_STEPS, ALL, LATE, {
 		/* While calls are seen, a step has at least one of them. */
-		atomic_store(&inj_live.taking, 1);
+		atomic_store(&inj_live.heard, 1);
 		for (int i = 0; i < 10; i++) {
 			mark();
 			inj_step(GT_STEP_OPTIMIZER, 0xa);
