@@ -111,16 +111,27 @@ def events_of(path):
     return len(trace['traceEvents']), trace['gtrace']
 
 
-def launches(gtrace, binary, outdir):
-    modes = {'plain': [],
-             'idle': [gtrace, 'run', '-q', '-o', outdir, '-n', 'idle', '--step-source', 'api', '--'],
-             'active': [gtrace, 'run', '-q', '-o', outdir, '-n', 'launch', '--force', '--step-source', 'none', '--']}
+def launches(gtrace, binary, floor, outdir, runs=9):
+    """Host ns of a launch of an empty kernel: the median over runs of each run's median of batches."""
+    def run(name, *options):
+        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--', binary]
+
+    modes = {'plain': ([binary], {}),
+             'idle': (run('idle', '--step-source', 'api'), {}),
+             'floor': ([binary], {'CUDA_INJECTION64_PATH': floor}),
+             'active': (run('launch', '--step-source', 'none'), {})}
     found = {name: [] for name in modes}
-    for _ in range(3):
-        for name, prefix in modes.items():
-            out = subprocess.run([*prefix, binary, '1000000'], stdout=subprocess.PIPE, text=True, check=True)
+    for _ in range(runs):
+        for name, (command, env) in modes.items():
+            out = subprocess.run([*command, '120000'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                 check=True, env={**os.environ, **env})
             found[name].append(float(out.stdout.split()[1]))
-    return {name: min(values) for name, values in found.items()}, found
+    return found
+
+
+def host_memory(pid):
+    with open('/proc/%d/status' % pid) as status:
+        return {line.split(':')[0]: int(line.split()[1]) / 1024 for line in status if line.startswith('Vm')}
 
 
 def main():
@@ -139,14 +150,20 @@ def main():
                 '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
                 '--repeat', '0', '--']
 
-    workers = {
-        'plain': Worker('plain'),
-        'idle': Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
-        'floor': Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
-        'gtrace': Worker('gtrace', gtrace_run(STEPS, STEPS, 'window')),
-        'torch': Worker('torch'),
+    start = {
+        'plain': lambda: Worker('plain'),
+        'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
+        'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
+        'gtrace': lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, 'window')),
+        'torch': lambda: Worker('torch'),
     }
-    before = {name: worker.ask('memory') for name, worker in workers.items()}
+    workers, before, device = {}, {}, {}
+    for name, begin in start.items():
+        workers[name] = begin()
+        before[name] = workers[name].ask('memory')
+        # What this process took of the device: the others have what they need.
+        device[name] = before[name]['device_used'] - max([m['device_used'] for m in before.values()
+                                                          if m is not before[name]], default=0)
     with open(os.path.join(args.outdir, 'rounds.jsonl'), 'w') as log:
         ratios, extra = rounds(workers, args.rounds, log)
     after = {name: worker.ask('memory') for name, worker in workers.items()}
@@ -158,6 +175,7 @@ def main():
     pairs = [a / b for a, b in zip(ratios['gtrace'], ratios['floor'])]
     print('  %-13s %.3f  [%.3f, %.3f]' % ('gtrace/floor', *interval(pairs)))
 
+    collector = host_memory(workers['gtrace'].proc.pid)
     workers['gtrace'].close()
     files = sorted(glob.glob(os.path.join(args.outdir, 'window-rank0-cycle*.trace.json.gz')),
                    key=lambda path: int(path.split('cycle')[1].split('.')[0]))
@@ -177,9 +195,11 @@ def main():
     print('stall at the end of a window: floor %.1f ms, torch.profiler %.1f ms (with export)' % tuple(
         statistics.median(a['stall_ms'] for a in extra[name]) for name in ('floor', 'torch')))
     for name in workers:
-        print('memory %-7s device %+.1f MiB, host %.1f MiB at start, %.1f MiB at the end' % (
-            name, (after[name]['device_used'] - before[name]['device_used']) / 2 ** 20,
-            before[name]['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
+        print('memory %-7s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
+            name, device[name] / 2 ** 20, before[name]['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
+    print('memory of all on the device, since the start: %+.1f MiB' % (
+        (after['torch']['device_used'] - before['torch']['device_used']) / 2 ** 20))
+    print('memory of gtrace itself: %.1f MiB at most' % collector['VmHWM'])
     workers['torch'].close()
     workers['floor'].close()
     workers['idle'].close()
@@ -188,9 +208,13 @@ def main():
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
             name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
     workers['plain'].close()
-    best, runs = launches(args.gtrace, args.launches, args.outdir)
-    print('ns a launch (best median of 3 runs of 10^6): plain %.0f, idle %+.0f, active %+.0f   %s' % (
-        best['plain'], best['idle'] - best['plain'], best['active'] - best['plain'], runs))
+    found = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
+    middle = {name: statistics.median(values) for name, values in found.items()}
+    print('ns a launch: plain %.0f; over it: %s' % (middle['plain'], ', '.join(
+        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(found[name], found['plain'])]))
+        for name in ('idle', 'floor', 'active'))))
+    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % interval(
+        [a - b for a, b in zip(found['active'], found['floor'])]))
 
 
 if __name__ == '__main__':

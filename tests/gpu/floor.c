@@ -48,6 +48,7 @@ static void completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_
 		__atomic_fetch_add(&records, 1, __ATOMIC_RELAXED);
 }
 
+int InitializeInjection(void);
 int floor_init(void);
 int floor_on(void);
 int floor_off(void);
@@ -85,6 +86,14 @@ int floor_off(void)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		res |= disable(kinds[i]);
 	return res | flush(0);
+}
+
+/* As CUDA_INJECTION64_PATH: the floor from the start of a program to its end. */
+int InitializeInjection(void)
+{
+	if (!floor_init())
+		floor_on();
+	return 1;
 }
 
 long floor_records(void)
