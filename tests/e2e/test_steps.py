@@ -44,10 +44,10 @@ def compare_prefix(trace, truth, steps):
 def test_repeat(case, repeat):
     """Each cycle has a file of its own, numbered from 1."""
     options = ['--skip-first', 0, '--wait', 2, '--warmup', 1, '--active', 2, '--repeat', repeat]
-    tools = [step for first in (2, 7, 12, 17) for step in (first, first + 1)]
+    cycles = repeat or 4
+    tools = [step for cycle in range(cycles) for step in (5 * cycle + 2, 5 * cycle + 3)]
     result = case.gtrace(options, case.train('--steps', 20, '--step-us', 2000, tools=tools,
                                              gone=repeat != 0))
-    cycles = 3 if repeat else 4
     check_equal(result.names(), [f'train-rank0-cycle{c}.trace.json.gz' for c in range(1, cycles + 1)],
                 'files')
     for cycle in range(1, cycles + 1):
