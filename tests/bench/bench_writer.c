@@ -146,11 +146,12 @@ static void write_events(struct gt_trace *trace, uint64_t count)
 				.name = { name,
 					  (size_t)snprintf(name, sizeof(name), "ProfilerStep#%llu",
 							   (unsigned long long)step) },
-				.external_id = ++step,
+				.external_id = step + 1,
 			};
 
 			check(gt_trace_range(trace, &range), &err);
 			step_ns = host_ns;
+			step++;
 		}
 		host_ns += 8000 + random_below(40000);
 		call.start_ns = host_ns;
