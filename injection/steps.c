@@ -27,7 +27,8 @@ static _Atomic uint64_t ruling;
 
 static _Atomic uint64_t anchor_key;    /* the optimizer whose return ends a step */
 static _Atomic uint64_t anchor_events; /* of all threads when it was last seen */
-static _Atomic uint64_t other_key;     /* the first other one since */
+static _Atomic uint32_t anchor_hearing;
+static _Atomic uint64_t other_key; /* the first other one since */
 static _Atomic uint32_t other_calls;
 
 static bool is_anchor(uint64_t key)
@@ -46,20 +47,33 @@ static bool is_anchor(uint64_t key)
 	return false;
 }
 
+/* The subscription by which all calls are heard and taken now, 0 when they are not. */
+static uint32_t hearing(void)
+{
+	if (!atomic_load_explicit(&inj_live.heard, memory_order_relaxed) ||
+	    !atomic_load_explicit(&inj_live.taking, memory_order_relaxed))
+		return 0;
+	return atomic_load_explicit(&inj_live.generation, memory_order_relaxed);
+}
+
 /*
  * Several optimizers, or one that is called several times, make one step: it ends when the first
- * one comes round again with work in between. While calls are not heard, work is assumed.
+ * one comes round again with work in between. When calls were not heard all the time since, work
+ * is assumed.
  */
 static bool optimizer_ends_step(uint64_t key)
 {
-	uint64_t before, now;
+	uint64_t events, events_before;
+	uint32_t heard, heard_before;
 
 	if (!is_anchor(key))
 		return false;
-	now = inj_events_total();
-	before = atomic_exchange(&anchor_events, now);
-	return !counts[GT_STEP_OPTIMIZER] || before != now ||
-	       !atomic_load_explicit(&inj_live.heard, memory_order_relaxed);
+	events = inj_events_total();
+	events_before = atomic_exchange(&anchor_events, events);
+	heard = hearing();
+	heard_before = atomic_exchange(&anchor_hearing, heard);
+	return !counts[GT_STEP_OPTIMIZER] || events != events_before || !heard ||
+	       heard != heard_before;
 }
 
 /* ---- steps ---- */

@@ -191,6 +191,7 @@ static void buffers_of_others(void **state)
 static void kinds(void **state)
 {
 	(void)state;
+	assert_int_equal(inj_activity_take(), 0);
 	assert_int_equal(inj_activity_on(), 0);
 	assert_int_equal(cupti.cleared, 1);
 	assert_int_equal(cupti.kinds, UINT64_C(1) << CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL |
@@ -226,7 +227,7 @@ static int create(void **state)
 		return -1;
 	close(fd);
 	atomic_store(&inj_live.alive, 1);
-	return inj_activity_on();
+	return inj_activity_take() || inj_activity_on();
 }
 
 int main(void)

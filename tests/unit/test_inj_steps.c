@@ -182,15 +182,28 @@ static void one_optimizer_in_parts(void **state)
 {
 	(void)state;
 	in_session(GT_MODE_STEPS, ALL, LATE, {
-		/* While calls are seen, a step has at least one of them. */
+		inj_step(GT_STEP_OPTIMIZER, 0xa);
+		inj_step(GT_STEP_OPTIMIZER, 0xa);
+		check(inj_arena->step == 2);
+		/* The work of this step may have been done before calls were heard. */
 		atomic_store(&inj_live.heard, 1);
+		atomic_store(&inj_live.taking, 1);
+		atomic_store(&inj_live.generation, 1);
+		inj_step(GT_STEP_OPTIMIZER, 0xa);
+		check(inj_arena->step == 3);
+		/* While calls are heard, a step has at least one of them. */
 		for (int i = 0; i < 10; i++) {
 			mark();
 			inj_step(GT_STEP_OPTIMIZER, 0xa);
 			inj_step(GT_STEP_OPTIMIZER, 0xa);
 			inj_step(GT_STEP_OPTIMIZER, 0xa);
 		}
-		check(inj_arena->step == 10);
+		check(inj_arena->step == 13);
+		/* While a window drains they are not taken. */
+		atomic_store(&inj_live.taking, 0);
+		inj_step(GT_STEP_OPTIMIZER, 0xa);
+		inj_step(GT_STEP_OPTIMIZER, 0xa);
+		check(inj_arena->step == 15);
 	});
 }
 
