@@ -22,7 +22,9 @@ def test_exit_status(case, status):
 def test_fatal_signal(case, number):
     """It becomes gtrace's, and the window that was complete is in the file."""
     command = case.train('--die-at', 8, '--die-signal', int(number), gone=False)
-    trace = case.gtrace([], command, status=-number).trace().expect_checked()
+    # In a sanitized build, too.
+    env = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':handle_segv=0:handle_abort=0'}
+    trace = case.gtrace([], command, status=-number, env=env).trace().expect_checked()
     check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
 
 
