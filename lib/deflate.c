@@ -16,11 +16,13 @@
 #define HINT_MATCH_MIN 4
 #define HASH_MATCH_MIN 5
 
-/* Costs in eighths of a bit, as they come out for traces: most literals are digits. */
-#define LITERAL_COST 32
-#define MATCH_COST   72 /* and 8 for each bit of the distance */
+/* Costs in eighths of a bit, as they come out for traces: where hints are, literals are digits. */
+#define DIGIT_COST  32
+#define LETTER_COST 56
+#define MATCH_COST  72 /* and 8 for each bit of the distance */
 
-#define HASH_STRIDE  4 /* of the bytes inside a match so few are entered in the hash table */
+#define CHAIN_MAX   6 /* so many places with the same four bytes are looked at */
+#define HASH_STRIDE 2 /* of the bytes inside a match so few are entered in the hash table */
 
 struct gt_deflate {
 	uint32_t tokens[TOKENS_MAX]; /* a literal, or length << 16 | distance */
@@ -29,9 +31,10 @@ struct gt_deflate {
 	uint32_t dist_freq[DIST_SYMBOLS];
 	uint64_t bits; /* not written yet, the first one lowest */
 	unsigned int bit_count;
-	uint32_t total;                /* bytes of text so far, modulo 2^32 */
-	size_t since_flush;            /* bytes of text */
-	uint32_t seen[1 << HASH_BITS]; /* where four bytes were seen last, as total counts */
+	uint32_t total;                     /* bytes of text so far, modulo 2^32 */
+	size_t since_flush;                 /* bytes of text */
+	uint32_t seen[1 << HASH_BITS];      /* where four bytes were seen last, as total counts */
+	uint32_t before[GT_DEFLATE_WINDOW]; /* and before that, by total modulo the window */
 };
 
 int gt_deflate_new(struct gt_deflate **ret)
@@ -339,41 +342,77 @@ static struct match match_at(const struct source *src, size_t at, uint32_t dist,
 	return match;
 }
 
-/* The distance to where the four bytes at 'at' were seen last; from now on that is here. */
-static uint32_t look_up(struct gt_deflate *d, const struct source *src, size_t at)
+static int match_cost(uint32_t dist)
 {
-	uint32_t now = d->total + (uint32_t)(at - src->from), word, dist;
-	uint32_t *seen;
-
-	if (src->to - at < 4)
-		return 0;
-	memcpy(&word, src->text + at, 4);
-	seen = &d->seen[word * UINT32_C(0x9e3779b1) >> (32 - HASH_BITS)];
-	dist = now - *seen;
-	*seen = now;
-	return dist;
+	return MATCH_COST + 8 * (32 - __builtin_clz(dist));
 }
 
-static unsigned int match_cost(uint32_t dist)
+static uint32_t hash_at(const struct source *src, size_t at)
 {
-	return MATCH_COST + 8 * (32 - (unsigned int)__builtin_clz(dist));
+	uint32_t word;
+
+	memcpy(&word, src->text + at, 4);
+	return word * UINT32_C(0x9e3779b1) >> (32 - HASH_BITS);
+}
+
+/* Remember what stands at 'at'. */
+static void enter(struct gt_deflate *d, const struct source *src, size_t at)
+{
+	uint32_t now = d->total + (uint32_t)(at - src->from), *seen;
+
+	if (src->to - at < 4)
+		return;
+	seen = &d->seen[hash_at(src, at)];
+	d->before[now % GT_DEFLATE_WINDOW] = *seen;
+	*seen = now;
 }
 
 /*
- * Is found, a match at 'at', cheaper than literals up to where the next hint holds and the match
- * there? It must reach as far; before the hint it must pay for itself.
+ * How much cheaper a match is than to go on with literals, to the next hint and the match there
+ * (of next_len bytes) if there is one.
  */
-static bool is_worth_it(const struct source *src, size_t at, const struct match *found,
-			const struct gt_deflate_hint *next)
+static int gain(const struct match *match, size_t at, const struct gt_deflate_hint *next,
+		uint32_t next_len)
 {
-	size_t gap = next->at - at;
-	struct match hinted;
+	uint32_t gap;
+	int cost = match_cost(match->dist);
 
-	if (found->len <= gap)
-		return found->len * LITERAL_COST > match_cost(found->dist);
-	hinted = match_at(src, next->at, next->dist, HINT_MATCH_MIN);
-	return hinted.len && found->len >= gap + hinted.len &&
-	       gap * LITERAL_COST + match_cost(next->dist) > match_cost(found->dist);
+	if (!next)
+		return match->len < HASH_MATCH_MIN ? 0 : (int)match->len * LETTER_COST - cost;
+	gap = (uint32_t)(next->at - at);
+	if (match->len <= gap)
+		return (int)match->len * DIGIT_COST - cost;
+	if (match->len < gap + next_len) /* the match of the hint goes on behind it */
+		return (int)gap * DIGIT_COST - cost;
+	return (int)(match->len - next_len) * DIGIT_COST + (next_len ? match_cost(next->dist) : 0) -
+	       cost;
+}
+
+/* The best of the last matches with what stands at 'at'; none when literals are cheaper. */
+static struct match search(const struct gt_deflate *d, const struct source *src, size_t at,
+			   const struct gt_deflate_hint *next, uint32_t next_len)
+{
+	uint32_t now = d->total + (uint32_t)(at - src->from), where, last = 0;
+	struct match best = { 0, 0 };
+	int best_gain = 0, i;
+
+	if (src->to - at < 4)
+		return best;
+	where = d->seen[hash_at(src, at)];
+	for (i = 0; i < CHAIN_MAX; i++) {
+		struct match match = match_at(src, at, now - where, HINT_MATCH_MIN);
+		int this_gain = match.len ? gain(&match, at, next, next_len) : 0;
+
+		if (match.dist <= last || match.dist > GT_DEFLATE_WINDOW)
+			break; /* the chain was overwritten */
+		last = match.dist;
+		if (this_gain > best_gain) {
+			best_gain = this_gain;
+			best = match;
+		}
+		where = d->before[where % GT_DEFLATE_WINDOW];
+	}
+	return best;
 }
 
 void gt_deflate_text(struct gt_deflate *d, const char *text, size_t from, size_t to,
@@ -381,27 +420,30 @@ void gt_deflate_text(struct gt_deflate *d, const char *text, size_t from, size_t
 {
 	const struct source src = { text, from, from - GT_MIN(from, d->since_flush), to };
 	const struct gt_deflate_hint *end = hint_count ? hints + hint_count : hints;
-	uint32_t dist = 0;
+	const struct gt_deflate_hint *next = NULL; /* when what is before it is hinted at, too */
+	uint32_t dist = 0, next_len = 0;
 	size_t at = from, i;
 
 	while (at < to) {
 		struct match match;
 
-		for (; hints < end && hints->at <= at; hints++)
-			dist = hints->dist;
+		if (hints < end && hints->at <= at) {
+			dist = hints++->dist;
+			if (hints < end && hints->at <= at)
+				continue;
+			next = dist && hints < end && hints->at < to ? hints : NULL;
+			if (next)
+				next_len = match_at(&src, next->at, next->dist, HINT_MATCH_MIN).len;
+		}
 		match = match_at(&src, at, dist, HINT_MATCH_MIN);
 		if (!match.len) {
-			bool waiting = dist && hints < end && hints->at < to;
-
-			match = match_at(&src, at, look_up(d, &src, at),
-					 waiting ? HINT_MATCH_MIN : HASH_MATCH_MIN);
-			if (match.len && waiting && !is_worth_it(&src, at, &match, hints))
-				match.len = 0;
+			match = search(d, &src, at, next, next_len);
+			enter(d, &src, at);
 		}
 		if (match.len) {
 			add_match(d, match.len, match.dist);
 			for (i = HASH_STRIDE; i < match.len; i += HASH_STRIDE)
-				look_up(d, &src, at + i);
+				enter(d, &src, at + i);
 			at += match.len;
 		} else {
 			add_literal(d, (unsigned char)text[at++]);
