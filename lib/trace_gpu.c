@@ -67,16 +67,12 @@ static char *put_ratio(char *p, double ratio)
 
 #define PLACE_MAX 256
 
-/* {"device":…,"context":…,"stream":…, and of what graph and channel */
+/* {"device":…,"context":…,"stream":…, and the channel */
 static char *put_device_place(char *p, const struct gt_gpu_op *op)
 {
 	p = gt_json_put_u64(GT_JSON_PUT(p, "{\"device\":"), op->device);
 	p = GT_TRACE_PUT_NUMBER(p, "context", op->context);
 	p = GT_TRACE_PUT_NUMBER(p, "stream", op->stream);
-	if (op->graph_id)
-		p = GT_TRACE_PUT_NUMBER(p, "graph id", op->graph_id);
-	if (op->graph_node_id)
-		p = GT_TRACE_PUT_NUMBER(p, "graph node id", op->graph_node_id);
 	if (op->channel_type) {
 		p = GT_TRACE_PUT_NUMBER(p, "channel", op->channel);
 		p = GT_TRACE_PUT_NUMBER(p, "channel_type", op->channel_type);
@@ -151,8 +147,6 @@ static struct gt_gpu_op piece_key(const struct gt_gpu_op *op)
 	key.device = op->device;
 	key.context = op->context;
 	key.stream = op->stream;
-	key.graph_node_id = op->graph_node_id;
-	key.graph_id = op->graph_id;
 	key.channel = op->channel;
 	key.channel_type = op->channel_type;
 	if (is_kernel(op)) {
@@ -172,19 +166,43 @@ static struct gt_gpu_op piece_key(const struct gt_gpu_op *op)
 	return key;
 }
 
+/* The quoted name of a kernel, added to quoted; false: trace->error is set. */
+static bool add_kernel_name(struct gt_trace *trace, struct gt_str name, struct gt_buf *quoted)
+{
+	static const char key = 'n';
+	struct gt_piece *piece = gt_piece_get(trace, &key, sizeof(key), name);
+	struct gt_buf plain = { 0 };
+	char *p;
+
+	if (piece && !piece->text.len) {
+		if (gt_demangle(name, &plain))
+			name = gt_buf_str(&plain);
+		p = gt_piece_reserve(trace, piece, GT_TRACE_NAME_MAX(name.len));
+		if (p)
+			piece->text.len =
+				(size_t)(gt_trace_put_name(p, name, false) - piece->text.data);
+		gt_buf_release(&plain);
+	}
+	if (!piece || !piece->text.len)
+		return false;
+	gt_buf_append(quoted, piece->text.data, piece->text.len);
+	return true;
+}
+
 /* {"ph":"X","cat":…,"name":…,"args":{…, as far as it is the same each time */
 static char *put_piece(char *p, const struct gt_trace *trace, const struct gt_gpu_op *op,
-		       struct gt_str name)
+		       struct gt_str quoted)
 {
-	if (op->kind == GT_GPU_MEMSET)
-		p = put_set_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":"),
-				 op);
-	else if (!is_kernel(op))
-		p = put_copy_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":"),
-				  op);
-	else
-		p = gt_trace_put_name(GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"),
-				      name, false);
+	if (op->kind == GT_GPU_MEMSET) {
+		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":");
+		p = put_set_name(p, op);
+	} else if (!is_kernel(op)) {
+		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":");
+		p = put_copy_name(p, op);
+	} else {
+		p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":");
+		p = (char *)memcpy(p, quoted.ptr, quoted.len) + quoted.len;
+	}
 	p = put_device_place(GT_JSON_PUT(p, ",\"args\":"), op);
 	return is_kernel(op) ? put_kernel_args(p, trace, op) : p;
 }
@@ -193,9 +211,9 @@ static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op
 				  struct gt_str name)
 {
 	struct gt_gpu_op key = piece_key(op);
-	struct gt_buf plain = { 0 };
+	struct gt_buf quoted = { 0 };
 	struct gt_piece *piece;
-	char *p;
+	char *p = NULL;
 
 	if (op->kind == GT_GPU_GRAPH)
 		name = GT_STR("CUDA graph");
@@ -206,14 +224,18 @@ static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op
 	piece = gt_piece_get(trace, &key, sizeof(key), name);
 	if (!piece || piece->text.len)
 		return piece;
-	if (op->kind == GT_GPU_KERNEL && gt_demangle(name, &plain))
-		name = gt_buf_str(&plain);
-	p = gt_piece_reserve(trace, piece,
-			     GT_TRACE_NAME_MAX(name.len) + COPY_NAME_MAX + PLACE_MAX +
-				     KERNEL_ARGS_MAX + 64);
+	if (is_kernel(op) && !add_kernel_name(trace, name, &quoted))
+		return NULL;
+	piece = gt_piece_get(trace, &key, sizeof(key), name); /* that may have forgotten it */
+	if (piece && !quoted.failed)
+		p = gt_piece_reserve(trace, piece,
+				     quoted.len + COPY_NAME_MAX + PLACE_MAX + KERNEL_ARGS_MAX + 64);
 	if (p)
-		piece->text.len = (size_t)(put_piece(p, trace, op, name) - piece->text.data);
-	gt_buf_release(&plain);
+		piece->text.len =
+			(size_t)(put_piece(p, trace, op, gt_buf_str(&quoted)) - piece->text.data);
+	else
+		trace->error = trace->error ? trace->error : -ENOMEM;
+	gt_buf_release(&quoted);
 	return p ? piece : NULL;
 }
 
@@ -260,6 +282,10 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
 	if (!is_kernel(op))
 		p = put_copy_args(p, op, end - start);
+	if (op->graph_id)
+		p = GT_TRACE_PUT_NUMBER(p, "graph id", op->graph_id);
+	if (op->graph_node_id)
+		p = GT_TRACE_PUT_NUMBER(p, "graph node id", op->graph_node_id);
 	if (launch && launch->external_id)
 		p = GT_TRACE_PUT_NUMBER(p, "External id", launch->external_id);
 	p = GT_TRACE_PUT_NUMBER(p, "correlation", correlation);

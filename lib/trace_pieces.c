@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define BYTES_MAX ((size_t)16 << 20) /* of keys and texts; beyond, all are forgotten */
+#define WAYS      4                  /* slots that a piece may be in */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 {
@@ -50,16 +51,34 @@ void gt_pieces_free(struct gt_pieces *pieces)
 	free(pieces);
 }
 
-static struct gt_piece *find_slot(struct gt_pieces *pieces, uint64_t hash)
+/* The piece, or the slot that it gets: an empty one, else one as good as any. */
+static struct gt_piece *find_slot(struct gt_pieces *pieces, uint64_t hash, const void *key,
+				  size_t key_len, struct gt_str name)
 {
-	return &pieces->slots[hash % GT_PIECE_SLOTS];
+	struct gt_piece *set = &pieces->slots[hash % (GT_PIECE_SLOTS / WAYS) * WAYS];
+	struct gt_piece *slot = &set[hash >> 32 & (WAYS - 1)];
+	int i;
+
+	for (i = 0; i < WAYS; i++) {
+		if (!set[i].text.len)
+			slot = &set[i];
+		else if (set[i].hash == hash && key_equals(&set[i], key, key_len, name))
+			return &set[i];
+	}
+	pieces->bytes -= slot->key.cap + slot->text.cap;
+	piece_release(slot);
+	slot->hash = hash;
+	gt_buf_append(&slot->key, key, key_len);
+	gt_buf_append(&slot->key, name.ptr, name.len);
+	pieces->bytes += slot->key.cap;
+	return slot;
 }
 
 struct gt_piece *gt_piece_get(struct gt_trace *trace, const void *key, size_t key_len,
 			      struct gt_str name)
 {
 	uint64_t hash = hash_bytes(hash_bytes(0, key, key_len), name.ptr, name.len);
-	struct gt_piece *piece;
+	struct gt_piece *piece = NULL;
 
 	if (trace->pieces && trace->pieces->bytes > BYTES_MAX) {
 		gt_pieces_free(trace->pieces);
@@ -67,17 +86,8 @@ struct gt_piece *gt_piece_get(struct gt_trace *trace, const void *key, size_t ke
 	}
 	if (!trace->pieces)
 		trace->pieces = calloc(1, sizeof(*trace->pieces));
-	piece = trace->pieces ? find_slot(trace->pieces, hash) : NULL;
-	if (piece && piece->text.len && piece->hash == hash &&
-	    key_equals(piece, key, key_len, name))
-		return piece;
-	if (piece) {
-		piece_release(piece);
-		piece->hash = hash;
-		gt_buf_append(&piece->key, key, key_len);
-		gt_buf_append(&piece->key, name.ptr, name.len);
-		trace->pieces->bytes += piece->key.cap;
-	}
+	if (trace->pieces)
+		piece = find_slot(trace->pieces, hash, key, key_len, name);
 	if (!piece || piece->key.failed) {
 		trace->error = trace->error ? trace->error : -ENOMEM;
 		return NULL;

@@ -53,7 +53,7 @@ struct gt_piece { /* the text an event begins with, made once */
 	struct gt_buf text; /* empty: to be made */
 };
 
-#define GT_PIECE_SLOTS 1024
+#define GT_PIECE_SLOTS 4096
 
 struct gt_pieces {
 	struct gt_piece slots[GT_PIECE_SLOTS];

@@ -76,13 +76,12 @@ static void test_one_kernel(void **state)
 	assert_string_equal(kernel->name, "void at::native::fill<float>(float)");
 	assert_string_equal(
 		kernel->args,
-		"{\"device\":0,\"context\":1,\"stream\":7,\"graph id\":5,\"graph node "
-		"id\":21474836481,"
-		"\"channel\":3,\"channel_type\":1,\"queued\":0,\"priority\":-5,"
-		"\"registers per thread\":34,\"shared memory\":24,\"grid\":[128,1,1],"
-		"\"block\":[128,1,1],\"cluster\":[2,1,1],\"blocks per SM\":0.969697,"
-		"\"warps per SM\":3.878788,\"est. achieved occupancy %\":6,\"External id\":12,"
-		"\"correlation\":540471}");
+		"{\"device\":0,\"context\":1,\"stream\":7,\"channel\":3,\"channel_type\":1,"
+		"\"queued\":0,\"priority\":-5,\"registers per thread\":34,\"shared memory\":24,"
+		"\"grid\":[128,1,1],\"block\":[128,1,1],\"cluster\":[2,1,1],"
+		"\"blocks per SM\":0.969697,\"warps per SM\":3.878788,"
+		"\"est. achieved occupancy %\":6,\"graph id\":5,\"graph node id\":21474836481,"
+		"\"External id\":12,\"correlation\":540471}");
 	assert_int_equal(kernel->pid, 0);
 	assert_int_equal(kernel->tid, 7);
 	assert_int_equal(kernel->ts, 1010000);
@@ -184,6 +183,41 @@ static void test_names(void **state)
 		named += !strcmp(got.events[i].args,
 				 "{\"name\":\"thread 4322 (data \\\"loader\\\"\xef\xbf\xbd)\"}");
 	assert_int_equal(named, 1);
+}
+
+/* More kernels, and larger names, than are remembered: each comes out as it is, each time. */
+static void test_many_kernels(void **state)
+{
+	enum { KERNELS = 6000, ROUNDS = 2 };
+	struct gt_trace *trace = create(NULL);
+	static char name[12000];
+	uint64_t at = 1000;
+
+	(void)state;
+	memset(name, 'n', sizeof(name));
+	for (uint32_t i = 0; i < KERNELS * ROUNDS; i++, at += 1000) {
+		struct gt_gpu_op op = make_kernel(i + 1, at, at + 500);
+		size_t len = i % 3 ? 30 : sizeof(name);
+
+		snprintf(name, 16, "k%08u", i % KERNELS);
+		name[9] = 'n';
+		op.grid[0] = 1 + i % 7;
+		assert_int_equal(gt_trace_gpu(trace, &op, (struct gt_str){ name, len }, NULL), 0);
+	}
+	finish(trace);
+	load();
+	for (uint32_t i = 0, n = 0; i < got.count; i++) {
+		char want[64];
+
+		if (!is_gpu_work(&got.events[i]))
+			continue;
+		snprintf(want, sizeof(want), "k%08un", n % KERNELS);
+		assert_memory_equal(got.events[i].name, want, 10);
+		assert_int_equal(got.events[i].name_len, n % 3 ? 30 : sizeof(name));
+		snprintf(want, sizeof(want), "\"grid\":[%u,1,1]", 1 + n % 7);
+		assert_has(got.events[i].args, want);
+		n++;
+	}
 }
 
 /* Only steps are called ProfilerStep#N: readers abort on others, or count them. */
@@ -386,15 +420,11 @@ static void test_small_pid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_kernel),
-		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_step_names),
-		cmocka_unit_test(test_overlapping_work),
-		cmocka_unit_test(test_graphs),
-		cmocka_unit_test(test_crossing_ranges),
-		cmocka_unit_test(test_bad_input),
-		cmocka_unit_test(test_small_pid),
+		cmocka_unit_test(test_one_kernel), cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_names),      cmocka_unit_test(test_many_kernels),
+		cmocka_unit_test(test_step_names), cmocka_unit_test(test_overlapping_work),
+		cmocka_unit_test(test_graphs),     cmocka_unit_test(test_crossing_ranges),
+		cmocka_unit_test(test_bad_input),  cmocka_unit_test(test_small_pid),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
