@@ -23,7 +23,8 @@ def test_fatal_signal(case, number):
     """It becomes gtrace's, and the window that was complete is in the file."""
     command = case.train('--die-at', 8, '--die-signal', int(number), gone=False)
     # In a sanitized build, too.
-    env = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':handle_segv=0:handle_abort=0'}
+    env = {name: os.environ.get(name, '') + ':handle_segv=0:handle_abort=0'
+           for name in ('ASAN_OPTIONS', 'TSAN_OPTIONS')}
     trace = case.gtrace([], command, status=-number, env=env).trace().expect_checked()
     check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
 

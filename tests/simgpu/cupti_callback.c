@@ -16,9 +16,10 @@ static const char *const runtime_names[CBID_MAX] = {
 #include "cupti_runtime_names.h"
 };
 
+/* Atomic, since calls may still be told to a subscriber while the next one comes. */
 struct CUpti_Subscriber_st {
-	CUpti_CallbackFunc callback;
-	void *user;
+	_Atomic(CUpti_CallbackFunc) callback;
+	void *_Atomic user;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +46,13 @@ static bool wanted(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 	       atomic_load_explicit(&enabled[domain][cbid], memory_order_relaxed);
 }
 
+static void tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data)
+{
+	CUpti_CallbackFunc callback = atomic_load(&the_subscriber.callback);
+
+	callback(atomic_load(&the_subscriber.user), domain, cbid, data);
+}
+
 static void call_back(struct sim_call *call, CUpti_ApiCallbackSite site)
 {
 	const CUcontext context = simgpu_current_context();
@@ -61,8 +69,7 @@ static void call_back(struct sim_call *call, CUpti_ApiCallbackSite site)
 	};
 
 	if (wanted(call->api->domain, call->api->cbid))
-		the_subscriber.callback(the_subscriber.user, call->api->domain, call->api->cbid,
-					&data);
+		tell(call->api->domain, call->api->cbid, &data);
 }
 
 static void on_enter(struct sim_call *call)
@@ -82,7 +89,7 @@ static void on_resource(CUpti_CallbackIdResource cbid, CUpti_GraphData *graph)
 					  .resourceDescriptor = graph };
 
 	if (wanted(CUPTI_CB_DOMAIN_RESOURCE, cbid))
-		the_subscriber.callback(the_subscriber.user, CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
+		tell(CUPTI_CB_DOMAIN_RESOURCE, cbid, &data);
 }
 
 static bool traces_graphs(void)
@@ -126,8 +133,8 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *ret, CUpti_CallbackFunc callb
 	if (atomic_load(&subscribed) || simgpu_faults()->subscriber_taken) {
 		res = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
 	} else {
-		the_subscriber.callback = callback;
-		the_subscriber.user = user;
+		atomic_store(&the_subscriber.callback, callback);
+		atomic_store(&the_subscriber.user, user);
 		atomic_store(&subscribed, true);
 		*ret = &the_subscriber;
 	}

@@ -55,8 +55,13 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 
 void train_close_descriptors(int keep1, int keep2)
 {
-	for (int fd = 3; fd < 1024; fd++) {
-		if (fd != keep1 && fd != keep2)
-			close(fd);
+	const int keep[] = { GT_MIN(keep1, keep2), GT_MAX(keep1, keep2) };
+	int from = 3;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keep); i++) {
+		if (keep[i] > from)
+			close_range((unsigned int)from, (unsigned int)keep[i] - 1, 0);
+		from = GT_MAX(from, keep[i] + 1);
 	}
+	close_range((unsigned int)from, UINT32_MAX, 0);
 }
