@@ -100,14 +100,23 @@ struct gt_trace_gpu_range { /* from the first to the last GPU op launched inside
 
 #define GT_TRACE_OVERWRITE 1u /* replace an existing file; otherwise O_EXCL */
 
-/* Create path with its head and an empty event list. base_ns becomes baseTimeNanoseconds: no
- * event may begin before it (an earlier one is clamped to it). *ret is owned by the caller. */
+/*
+ * Create path with its head and no events but its metadata; when that fails there is no file.
+ * base_ns becomes baseTimeNanoseconds: what begins earlier is made to begin there. *ret is owned
+ * by the caller.
+ */
 int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags, uint64_t base_ns,
 		    const struct gt_trace_meta *meta, struct gt_err *err);
 
-/* Each: 0 or -errno (-ENOMEM, or the first write error, which sticks). */
+/*
+ * Each: 0 or -errno (-ENOMEM, or the first write error, which sticks). What cannot be written (a
+ * device beyond 63, a time beyond 100 days) is counted as a bad record.
+ */
 int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call);
-/* launch: NULL when it was not seen. name: the mangled or plain kernel name, unused for copies. */
+/*
+ * launch: NULL when it was not seen; else an ac2g flow ends here, and its external_id is the op's,
+ * too. name: the mangled or plain kernel name, unused for copies.
+ */
 int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_str name,
 		 const struct gt_trace_call *launch);
 int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
@@ -117,7 +126,10 @@ int gt_trace_thread_name(struct gt_trace *trace, uint32_t tid, struct gt_str nam
 /* A GPU learned of after gt_trace_create(); copied. Kernels written before lack what needs it. */
 int gt_trace_device(struct gt_trace *trace, const struct gt_msg_device *device);
 
-/* Everything written so far becomes a loadable file on disk. */
+/*
+ * Everything written so far becomes a loadable file on disk. After an error the file is that of
+ * the flush before. No signal to be handled: beyond RLIMIT_FSIZE it is -EFBIG without a write.
+ */
 int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
 		   struct gt_err *err);
 
