@@ -62,15 +62,15 @@ static void switch_on(void)
 		inj_tell(GT_WHAT_FALLBACK, ctl->cycle, 0);
 }
 
-/* Launches since CUPTI was switched on. With none of their records, it is not ours any more. */
+/* Launches since CUPTI was switched on. With none of their records, it may not be ours any more. */
 static uint64_t count_launches(void)
 {
 	uint64_t launches = inj_launches_total() - ctl->launches_at_on;
 
 	if (launches && inj_activity_buffers() == ctl->buffers_at_on)
 		inj_log(GT_LOG_WARN,
-			"CUPTI gave no record for %llu launches: another profiler has taken it "
-			"over",
+			"CUPTI gave no record for %llu launches: another profiler may have taken "
+			"it over",
 			(unsigned long long)launches);
 	return launches;
 }
