@@ -163,12 +163,19 @@ format: ## format the C sources
 format-check: ## fail when 'make format' would change something
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 
-coverage: ## build and run the unit, replay and e2e tests with gcov, lines covered by file
+coverage: ## lines that the unit, replay and end-to-end tests reach, by file (gcov)
 	$(Q)+$(MAKE) --no-print-directory O=$(O)/coverage OPT='-O0 -g' CFLAGS=--coverage LDFLAGS=--coverage \
 		all test-programs
+	$(Q)find $(O)/coverage -name '*.gcda' -delete
 	$(Q)tests/check -O $(O)/coverage unit replay e2e
 	$(Q)cd $(O)/coverage && gcov -n $$(find obj pic -name '*.gcda') 2>/dev/null | awk -F"[':% ]" \
-		'/^File/ { f = $$3 } /^Lines/ && f ~ /^(lib|cmd|injection)\/.*c$$/ { print $$3, $$6, f }'
+		'/^File/ { file = $$3 } \
+		/^Lines/ && file ~ /^(lib|cmd|injection)\/.*\.c$$/ { \
+			if ($$3 >= best[file]) { best[file] = $$3; lines[file] = $$6 } \
+			file = "" } \
+		END { for (f in best) { printf "%6.2f %% of %5d  %s\n", best[f], lines[f], f | "sort -n"; \
+				reached += best[f] * lines[f]; total += lines[f] } \
+			close("sort -n"); printf "%6.2f %% of %5d  in all\n", reached / total, total }'
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DEST)/bin $(DEST)/lib/gtrace/python $(DEST)/include
