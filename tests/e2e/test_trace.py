@@ -101,3 +101,40 @@ def test_hostile_names(case):
 def test_overlap_on_one_stream(case):
     """Every slice nests on its lane; tracecheck proves it. Long kernels make queues long."""
     trace_and_compare(case, [], case.train('--threads', 4, '--sync', 0), range(3, 6), faults='slow=5')
+
+
+def test_graph_with_branches(case):
+    """Kernels that overlap on one stream: lanes of their own, the stream's number in the event."""
+    trace = trace_and_compare(case, [], case.train('--branches', 1), range(3, 6))
+    overflow = [e for e in trace.of('kernel') if e['tid'] >= 2000000]
+    check(len(overflow) >= 3, 'no overflow lane:', {e['tid'] for e in trace.of('kernel')})
+    for event in overflow:
+        check_equal(event['tid'] % 2000000, event['args']['stream'], 'stream of an overflow lane')
+
+
+def test_ranges_hold_their_kernels(case):
+    """External id leads from a kernel to the innermost range around its launch."""
+    trace = case.gtrace([], case.train()).trace().expect_complete()
+    ranges = {e['args']['External id']: e['name'] for e in trace.of('user_annotation')}
+    names = {event['name']: set() for event in trace.of('kernel')}
+    for event in trace.of('kernel'):
+        names[event['name']].add(ranges[event['args']['External id']])
+    check_equal(names['triton_poi_fused_add_relu_0'], {'layer'}, 'range of triton_poi_fused_add_relu_0')
+    check_equal(names['void adam_update<true>(float*, float const*, float, int)'], {'optimizer "adam"'},
+                'range of adam_update')
+    check_equal(names['layernorm(float const*, float*, int)'], {'backward'}, 'range of layernorm')
+
+
+def test_thread_names(case):
+    """nvtxNameOsThread, as the viewer shows it."""
+    trace = case.gtrace([], case.train()).trace()
+    names = [e['args']['name'] for e in trace.events if e['ph'] == 'M' and e['name'] == 'thread_name']
+    check(any('main loop' in name for name in names), names)
+
+
+def test_gpu_annotations(case):
+    """Each range with GPU work has a span on the GPU, from its first kernel to its last."""
+    trace = case.gtrace([], case.train()).trace().expect_complete()
+    spans = trace.count('gpu_user_annotation')
+    for name in 'forward', 'layer', 'backward', 'ProfilerStep#3', 'ProfilerStep#5':
+        check(spans[name] > 0, 'no span of', name, spans)

@@ -35,6 +35,10 @@ static struct {
 	cudaStream_t compute;
 	cudaStream_t transfer;
 	cudaEvent_t copied;
+	cudaEvent_t forked;
+	cudaEvent_t joined;
+	nvtxDomainHandle_t domain;
+	nvtxStringHandle_t checkpoint; /* a registered string of it */
 	cudaGraphExec_t graph;
 	void *device;
 	void *device2;
@@ -67,7 +71,7 @@ static void tell(const char *what, uint64_t step)
 
 /* ---- work, and its truth ---- */
 
-static void launch_runtime(enum train_kernel kernel, cudaStream_t stream, bool capturing)
+static void launch(enum train_kernel kernel, cudaStream_t stream)
 {
 	const dim3 grid = { 8 + kernel, 1, 1 };
 	const dim3 block = { 128, 1, 1 };
@@ -76,10 +80,18 @@ static void launch_runtime(enum train_kernel kernel, cudaStream_t stream, bool c
 
 	CHECK(cudaLaunchKernel((const void *)gpu.kernel[kernel], grid, block, args, 0, stream));
 	truth_call(TRUTH_RUNTIME, "cudaLaunchKernel");
-	if (capturing)
-		truth_captured();
-	else
-		truth_kernel(kernel_name(kernel), 1);
+}
+
+static void launch_runtime(enum train_kernel kernel, cudaStream_t stream)
+{
+	launch(kernel, stream);
+	truth_kernel(kernel_name(kernel), 1);
+}
+
+static void launch_captured(enum train_kernel kernel, cudaStream_t stream)
+{
+	launch(kernel, stream);
+	truth_captured();
 }
 
 static void launch_driver(enum train_kernel kernel, cudaStream_t stream)
@@ -119,26 +131,29 @@ static void push(const char *name)
 	truth_range(name);
 }
 
-/* What goes into the graph: two kernels, and a set between them. */
-static void graph_body(bool capturing)
-{
-	launch_runtime(KERNEL_NORM, gpu.compute, capturing);
-	CHECK(cudaMemsetAsync(gpu.device2, 0, 4096, gpu.compute));
-	truth_call(TRUTH_RUNTIME, "cudaMemsetAsync");
-	if (capturing)
-		truth_captured();
-	else
-		truth_copy(TRUTH_SET, 4096, 1);
-	launch_runtime(KERNEL_GEMM, gpu.compute, capturing);
-}
-
+/*
+ * Two kernels, and a set between them; with --branches a kernel beside these, of which CUPTI says
+ * that it is on the same stream.
+ */
 static cudaGraphExec_t capture(void)
 {
 	cudaGraph_t graph;
 	cudaGraphExec_t exec;
 
 	CHECK(cudaStreamBeginCapture(gpu.compute, cudaStreamCaptureModeGlobal));
-	graph_body(true);
+	if (options.branches) {
+		CHECK(cudaEventRecord(gpu.forked, gpu.compute));
+		CHECK(cudaStreamWaitEvent(gpu.transfer, gpu.forked, 0));
+		launch_captured(KERNEL_CUTLASS, gpu.transfer);
+		CHECK(cudaEventRecord(gpu.joined, gpu.transfer));
+	}
+	launch_captured(KERNEL_NORM, gpu.compute);
+	CHECK(cudaMemsetAsync(gpu.device2, 0, 4096, gpu.compute));
+	truth_call(TRUTH_RUNTIME, "cudaMemsetAsync");
+	truth_captured();
+	launch_captured(KERNEL_GEMM, gpu.compute);
+	if (options.branches)
+		CHECK(cudaStreamWaitEvent(gpu.compute, gpu.joined, 0));
 	CHECK(cudaStreamEndCapture(gpu.compute, &graph));
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	CHECK(cudaGraphDestroy(graph));
@@ -152,6 +167,8 @@ static void replay(void)
 	truth_kernel(kernel_name(KERNEL_NORM), 1);
 	truth_kernel(kernel_name(KERNEL_GEMM), 1);
 	truth_copy(TRUTH_SET, 4096, 1);
+	if (options.branches)
+		truth_kernel(kernel_name(KERNEL_CUTLASS), 1);
 }
 
 /* Calls that succeed and never get a record of the GPU. */
@@ -187,6 +204,10 @@ static void set_up(void)
 	CHECK(cudaStreamCreateWithFlags(&gpu.compute, cudaStreamNonBlocking));
 	CHECK(cudaStreamCreate(&gpu.transfer));
 	CHECK(cudaEventCreateWithFlags(&gpu.copied, cudaEventDisableTiming));
+	CHECK(cudaEventCreateWithFlags(&gpu.forked, cudaEventDisableTiming));
+	CHECK(cudaEventCreateWithFlags(&gpu.joined, cudaEventDisableTiming));
+	gpu.domain = nvtxDomainCreateA("train.checkpoint");
+	gpu.checkpoint = nvtxDomainRegisterStringA(gpu.domain, "save weights");
 	CHECK(cuModuleLoadData(&module, TRAIN_PTX));
 	CHECK(cudaLibraryLoadData(&library, TRAIN_PTX, NULL, NULL, 0, NULL, NULL, 0));
 	for (int i = 0; i < KERNEL_MAX; i++) {
@@ -212,9 +233,9 @@ static void forward(void)
 	CHECK(cudaStreamWaitEvent(gpu.compute, gpu.copied, 0));
 	for (int i = 0; i < options.layers; i++) {
 		push("layer");
-		launch_runtime(KERNEL_GEMM, gpu.compute, false);
+		launch_runtime(KERNEL_GEMM, gpu.compute);
 		launch_driver(KERNEL_TRITON, gpu.compute);
-		launch_runtime(KERNEL_ADD, gpu.compute, false);
+		launch_runtime(KERNEL_ADD, gpu.compute);
 		nvtxRangePop();
 	}
 	nvtxRangePop();
@@ -230,6 +251,23 @@ static void backward(void)
 	nvtxRangePop();
 }
 
+/* A range of another domain, with a registered name, around a range that it does not contain. */
+static void checkpoint(void)
+{
+	const nvtxEventAttributes_t name = { .version = NVTX_VERSION,
+					     .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+					     .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+					     .message.registered = gpu.checkpoint };
+	nvtxRangeId_t range = nvtxRangeStartA("write file");
+
+	nvtxDomainRangePushEx(gpu.domain, &name);
+	copy(gpu.host, gpu.device2, cudaMemcpyDeviceToHost, TRUTH_DTOH);
+	nvtxRangeEnd(range);
+	nvtxDomainRangePop(gpu.domain);
+	truth_range("save weights");
+	truth_range("write file");
+}
+
 static void optimizer(uint64_t step)
 {
 	push("optimizer \"adam\"");
@@ -238,7 +276,7 @@ static void optimizer(uint64_t step)
 	truth_copy(TRUTH_SET, BATCH_BYTES, 1);
 	launch_driver(KERNEL_ADAM, gpu.compute);
 	copy(gpu.device2, gpu.device, cudaMemcpyDeviceToDevice, TRUTH_DTOD);
-	copy(gpu.host, gpu.device2, cudaMemcpyDeviceToHost, TRUTH_DTOH);
+	checkpoint();
 	nvtxRangePop();
 }
 
@@ -251,7 +289,7 @@ static void *helper(void *arg)
 		pthread_barrier_wait(barrier);
 		push("helper");
 		for (int i = 0; i < options.layers; i++)
-			launch_runtime(i % 2 ? KERNEL_NORM : KERNEL_ADD, gpu.compute, false);
+			launch_runtime(i % 2 ? KERNEL_NORM : KERNEL_ADD, gpu.compute);
 		launch_driver(KERNEL_TRITON, NULL);
 		nvtxRangePop();
 		pthread_barrier_wait(barrier);

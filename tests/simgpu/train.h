@@ -12,6 +12,7 @@
 	X(layers, "layers", 4, "layers, each with a few kernels")                             \
 	X(threads, "threads", 1, "threads that launch")                                       \
 	X(graph, "graph", 1, "1: capture a graph before the loop and replay it")              \
+	X(branches, "branches", 0, "1: the graph has two branches")                           \
 	X(capture_at, "capture-at", -1, "step in which the graph is captured anew")           \
 	X(silent, "silent", 0, "1: also calls that get no GPU record")                        \
 	X(peer, "peer", 0, "1: also copies to a second device")                               \
