@@ -18,7 +18,7 @@
 
 /* What is backed with memory at once; the control thread does the rest. */
 #define EVENT_CHUNKS_FIRST 32
-#define CUPTI_CHUNKS_FIRST 8
+#define CUPTI_CHUNKS_FIRST 32
 #define GROW_BYTES         (UINT64_C(1) << 20)
 
 struct gt_arena_hdr *inj_arena;
@@ -102,6 +102,17 @@ static bool back_and_free(enum gt_pool pool, uint32_t count)
 	for (uint32_t i = 0; chunk && i < count; i++)
 		atomic_store_explicit(&chunk[i].state, GT_CHUNK_FREE, memory_order_release);
 	return chunk;
+}
+
+bool inj_arena_keeps_up(void)
+{
+	const struct gt_chunk *table = pool_table(GT_POOL_CUPTI);
+	uint32_t count = pools[GT_POOL_CUPTI].layout.count, done = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		done += atomic_load_explicit(&table[i].state, memory_order_relaxed) ==
+			GT_CHUNK_DONE;
+	return done <= count / 4;
 }
 
 bool inj_arena_attach(void)

@@ -156,7 +156,8 @@ static uint32_t flush(void)
 	if (!ctl->on || mode == GT_MODE_KEEP)
 		return UINT32_MAX;
 	due_ms = GT_MIN(due_ms, inj_now_ms() + tick_ms);
-	if (inj_now_ms() >= due_ms) {
+	/* Each flush takes a chunk of every thread that launched. */
+	if (inj_now_ms() >= due_ms && inj_arena_keeps_up()) {
 		inj_activity_flush(false);
 		due_ms = inj_now_ms() + tick_ms;
 	}

@@ -60,6 +60,9 @@ int inj_arena_create(uint64_t bytes, enum gt_arena_mode mode, int *ret_fd);
 /* The first buffers for GPU work. false: there is no memory for them. */
 bool inj_arena_attach(void);
 
+/* Does the collector read the CUPTI chunks about as fast as flushes complete them? */
+bool inj_arena_keeps_up(void);
+
 /* Make some more of this pool's chunks ready. false when there are none left, or no memory. */
 bool inj_arena_grow(enum gt_pool pool);
 

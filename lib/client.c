@@ -275,6 +275,8 @@ static void after_work(uv_work_t *request, int status)
 	client->info.phase = report->phase;
 	client->info.step_source = report->step_source;
 	client->info.gpu_ops = report->gpu_ops;
+	if (report->open_cycle && !client->info.open_cycle)
+		client->config->opened(client->config->owner);
 	client->info.open_cycle = report->open_cycle;
 	client->info.files += report->closed_count;
 	if (client->drain_rc < 0)

@@ -58,7 +58,9 @@ struct gt_client_config {
 	void *ctx; /* of ops */
 	/* Everything of it is written; it is freed after this call. For the list of clients. */
 	void (*released)(void *owner, struct gt_client *client);
-	void *owner;
+	/* A window was seen to open: it is to be ticked often from now on. */
+	void (*opened)(void *owner);
+	void *owner;                        /* of these two */
 	uid_t uid;                          /* the only user whose processes are listened to */
 	struct gt_recorder_config recorder; /* path_for and ctx are set by the client */
 };

@@ -37,6 +37,15 @@ static void on_timer(uv_timer_t *timer)
 	collector->paused = false;
 }
 
+/* Its arena fills up while the timer still is slow. */
+static void on_opened(void *owner)
+{
+	struct gt_collector *collector = owner;
+
+	if (uv_timer_get_repeat(&collector->timer) != BUSY_EVERY_MS)
+		uv_timer_start(&collector->timer, on_timer, BUSY_EVERY_MS, BUSY_EVERY_MS);
+}
+
 static void on_released(void *owner, struct gt_client *client)
 {
 	struct gt_collector *collector = owner;
@@ -142,6 +151,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 		.ops = collector->ops,
 		.ctx = collector->ctx,
 		.released = on_released,
+		.opened = on_opened,
 		.owner = collector,
 		.uid = geteuid(),
 		.recorder = collector->recorder,

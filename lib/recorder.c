@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /* CUPTI chunks of one drain: what a worker thread reads and writes in a third of a second. */
-#define CHUNKS_PER_DRAIN 64
+#define CHUNKS_PER_DRAIN 256
 /* Launches that wait, above which GPU records are read before more events are. */
 #define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
 

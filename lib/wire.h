@@ -150,7 +150,7 @@ struct gt_msg_cycle { /* DRAINED, STOP, BYE */
 #define GT_ARENA_DATA_ALIGN 4096
 #define GT_ARENA_MIN_BYTES  (UINT64_C(4) << 20)
 #define GT_ARENA_MAX_BYTES  (UINT64_C(4) << 30)
-#define GT_CUPTI_CHUNK      (UINT32_C(1) << 20) /* one CUPTI buffer */
+#define GT_CUPTI_CHUNK      (UINT32_C(1) << 18) /* one CUPTI buffer: each launching thread has one */
 #define GT_EVENT_CHUNK      (UINT32_C(1) << 16) /* a piece of one thread's event stream */
 
 enum gt_pool { GT_POOL_CUPTI = 0, GT_POOL_EVENT = 1, GT_POOL_MAX = 2 };

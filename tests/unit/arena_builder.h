@@ -69,7 +69,7 @@ static inline void ab_check(bool ok, const char *what)
 
 static inline void ab_init(struct arena_builder *ab, uint32_t mode)
 {
-	const uint64_t cupti_chunks = 4, event_chunks = 32;
+	const uint64_t cupti_chunks = 16, event_chunks = 32;
 	struct gt_arena_hdr *hdr;
 
 	memset(ab, 0, sizeof(*ab));
@@ -349,10 +349,13 @@ static inline void ab_record(struct arena_builder *ab, const void *rec, size_t s
 {
 	uint32_t used;
 
+	if (ab->records && atomic_load(&ab->records->used_bytes) + size > GT_CUPTI_CHUNK) {
+		atomic_store(&ab->records->state, GT_CHUNK_DONE);
+		ab->records = NULL;
+	}
 	if (!ab->records)
 		ab->records = ab_take(ab, GT_POOL_CUPTI, 0);
 	used = atomic_load(&ab->records->used_bytes);
-	ab_check(used + size <= GT_CUPTI_CHUNK, "records of one chunk");
 	memcpy(ab_data(ab, GT_POOL_CUPTI, ab->records) + used, rec, size);
 	atomic_store(&ab->records->used_bytes, used + (uint32_t)size);
 }

@@ -81,6 +81,12 @@ static void on_released(void *owner, struct gt_client *released)
 	seen.released++;
 }
 
+static void on_opened(void *owner)
+{
+	(void)owner;
+	seen.opened++;
+}
+
 static const struct gt_client_ops ops = {
 	.phase = on_phase,
 	.drained = on_drained,
@@ -91,7 +97,7 @@ static const struct gt_client_ops ops = {
 	.path_for = path_for,
 };
 
-struct gt_client_config config = { .ops = &ops, .released = on_released };
+struct gt_client_config config = { .ops = &ops, .released = on_released, .opened = on_opened };
 
 static void start_process(void)
 {

@@ -10,7 +10,7 @@
 #include "peer.h"
 
 struct owner_seen {
-	int phases, drained, closed, logs, failures, gone, released;
+	int phases, drained, closed, logs, failures, gone, released, opened;
 	char log[128];
 	char failure[512];
 	struct gt_client_info info; /* as last told */

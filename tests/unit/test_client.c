@@ -209,15 +209,18 @@ static void flushes_while_open(void **state)
 	peer_send_hello(peer);
 	owner_run_until(&seen.drained, 1);
 	assert_false(fake.flush_due);
+	assert_int_equal(seen.opened, 0);
 	fake.report.open_cycle = 1;
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 2);
+	assert_int_equal(seen.opened, 1);
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 3);
 	assert_true(fake.flush_due);
 	gt_client_tick(client); /* at once: not due */
 	owner_run_until(&seen.drained, 4);
 	assert_false(fake.flush_due);
+	assert_int_equal(seen.opened, 1);
 }
 
 /* What it still has to say counts. */

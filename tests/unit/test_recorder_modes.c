@@ -440,7 +440,7 @@ static void bad_chunks(void **state)
 	steps_to(4);
 	close_cycle(50);
 	assert_int_equal(only_trace()->gpu_count, 1);
-	assert_int_equal(ab_count(&ab, GT_POOL_CUPTI, GT_CHUNK_FREE), 4);
+	assert_int_equal(ab_count(&ab, GT_POOL_CUPTI, GT_CHUNK_FREE), 16);
 	assert_int_equal(ab_count(&ab, GT_POOL_EVENT, GT_CHUNK_FREE), 31);
 	phase(GT_WHAT_OFF, 0, 0, 60);
 	drain(70);
