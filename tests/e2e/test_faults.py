@@ -80,6 +80,7 @@ def test_late_records(case, faults):
     """What is complete only long after the window's end still belongs to it."""
     trace = trace_of(case, faults).expect_complete()
     compare(trace, case.truth(), range(3, 6))
+    check('another profiler' not in trace.result.stderr, 'a false alarm:', trace.result)
 
 
 def test_too_late_records(case):

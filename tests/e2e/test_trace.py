@@ -58,10 +58,20 @@ def test_graph_captured_first_thing(case):
     check_equal(trace.step_numbers(), [0, 1], 'steps')
 
 
-def test_graph_as_a_whole(case):
-    trace = case.gtrace(['--cuda-graph', 'graph'], case.train()).trace()
-    trace.expect_checked().expect_complete()
-    compare(trace, case.truth(), range(3, 6), graphs=False)
+@each(auto=['auto', 1], chosen_source=['api', 1], two_cycles=['api', 2])
+def test_graph_as_a_whole(case, source, repeat):
+    """One event a graph. CUPTI 13.0 crashes when that is switched on after a graph was made."""
+    options = ['--cuda-graph', 'graph', '--step-source', source, '--skip-first', 0, '--repeat', repeat]
+    command = case.train('--steps', 15, tools=[1, 2] + [6, 7] * (repeat - 1))
+    result = case.gtrace(options, command)
+    check_equal(len(result.names()), repeat, 'files')
+    for name in result.names():
+        trace = result.trace(name).expect_checked().expect_complete()
+        first = 5 * trace.health['cycle'] - 3
+        compare(trace, case.truth(), range(first, first + 3), graphs=False)
+        launches = {e['args']['correlation'] for e in trace.calls() if e['name'] == 'cudaGraphLaunch'}
+        graphs = [e for e in trace.gpu() if e['args']['correlation'] in launches]
+        check_equal(len(graphs), 3, 'graphs')
 
 
 def test_graphs_keep_their_launch(case):

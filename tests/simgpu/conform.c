@@ -1,7 +1,8 @@
 /*
  * conform.c - asks CUPTI what it reports for a few small pieces of work and prints the answers, one
  * line a callback or record, without anything that differs from run to run. conform.expected is
- * what a real device said; the simulated one must say the same.
+ * what an H200 with CUDA 13.0 said, up to the launch of a graph; what follows is from other runs.
+ * The simulated GPU must say the same.
  */
 #include "base.h"
 #include "train_kernels.h"
