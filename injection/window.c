@@ -62,12 +62,16 @@ static void switch_on(void)
 		inj_tell(GT_WHAT_FALLBACK, ctl->cycle, 0);
 }
 
-/* Launches since CUPTI was switched on. With none of their records, it may not be ours any more. */
+/*
+ * Launches since CUPTI was switched on. With none of their records, it may not be ours any more;
+ * but for a recording that the first step has ended nobody waited, or cares.
+ */
 static uint64_t count_launches(void)
 {
+	bool steps = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
 	uint64_t launches = inj_launches_total() - ctl->launches_at_on;
 
-	if (launches && inj_activity_buffers() == ctl->buffers_at_on)
+	if (launches && inj_activity_buffers() == ctl->buffers_at_on && (ctl->closed || !steps))
 		inj_log(GT_LOG_WARN,
 			"CUPTI gave no record for %llu launches: another profiler may have taken "
 			"it over",
