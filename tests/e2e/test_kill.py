@@ -142,8 +142,8 @@ def test_gtrace(case, rng):
         os.kill(process.pid, signal.SIGKILL)
         while told.read(10):
             pass
+        process.wait()  # the target is ours only when its parent is gone
         _, status = os.waitpid(told.pid, 0)
-        process.wait()
     check_equal(os.waitstatus_to_exitcode(status), 7, 'status of the target')
     check_equal(told.begun, STEPS - 1, 'the last step of the target')
     for path in glob.glob(f'{case.out}/*.trace.json.gz'):

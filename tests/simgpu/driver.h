@@ -101,9 +101,6 @@ void sim_emit(struct sim_work *work);
 struct CUgraphNode_st *sim_graph_add(struct CUgraph_st *graph, const struct sim_work *work,
 				     const struct sim_deps *deps);
 
-/* memory.c: what the pointer is (CUpti_ActivityMemoryKind), and where. */
-uint8_t sim_memory_kind(CUdeviceptr ptr, int *ret_device);
-
 /* Who listens; NULL: nobody. */
 const struct sim_tools *sim_tools(void);
 

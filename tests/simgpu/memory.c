@@ -62,22 +62,20 @@ static CUresult release(CUdeviceptr ptr)
 	return CUDA_SUCCESS;
 }
 
-uint8_t sim_memory_kind(CUdeviceptr ptr, int *ret_device)
+/* CUpti_ActivityMemoryKind */
+static uint8_t memory_kind(CUdeviceptr ptr)
 {
+	uint8_t kind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
 	const struct allocation *a;
 
-	*ret_device = -1;
 	pthread_mutex_lock(&sim_lock);
-	for (a = allocations; a; a = a->next) {
-		if (ptr >= a->start && ptr - a->start < a->bytes)
-			break;
-	}
+	for (a = allocations; a && (ptr < a->start || ptr - a->start >= a->bytes); a = a->next)
+		;
+	if (a)
+		kind = a->device < 0 ? CUPTI_ACTIVITY_MEMORY_KIND_PINNED
+				     : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
 	pthread_mutex_unlock(&sim_lock);
-	if (!a)
-		return CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
-	*ret_device = a->device;
-	return a->device < 0 ? CUPTI_ACTIVITY_MEMORY_KIND_PINNED
-			     : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+	return kind;
 }
 
 static CUresult mem_info(size_t *ret_free, size_t *ret_total)
@@ -117,13 +115,11 @@ static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream st
 	struct sim_work work = {
 		.kind = SIM_COPY, .bytes = bytes, .dst = dst, .src = src, .async = !wait
 	};
-	int src_device;
-	int dst_device;
 
 	if (bytes == 0)
 		return CUDA_SUCCESS;
-	work.src_kind = sim_memory_kind(src, &src_device);
-	work.dst_kind = sim_memory_kind(dst, &dst_device);
+	work.src_kind = memory_kind(src);
+	work.dst_kind = memory_kind(dst);
 	work.copy_kind = copy_kind(work.src_kind, work.dst_kind);
 	return sim_submit(stream, &work, wait);
 }

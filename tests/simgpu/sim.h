@@ -14,10 +14,9 @@
 #include <cuda.h>
 #include <cupti.h>
 
-#define SIM_DEVICES_MAX  8
-#define SIM_DEFAULT_ID   7  /* CUPTI's id of a context's default stream, as on real devices */
-#define SIM_FIRST_ID     13 /* of the first stream that a program creates */
-#define SIM_CHANNEL_TYPE 1  /* CUPTI_CHANNEL_TYPE_COMPUTE; copies: ASYNC_MEMCPY, 2 */
+#define SIM_DEVICES_MAX 8
+#define SIM_DEFAULT_ID  7  /* CUPTI's id of a context's default stream, as on real devices */
+#define SIM_FIRST_ID    13 /* of the first stream that a program creates */
 
 /* ---- faults.c: the environment variable SIMGPU_FAULTS ---- */
 

@@ -6,10 +6,9 @@
 
 #define STEPS_MAX  4096
 #define COUNTS_MAX 64
-#define NAME_MAX_  256
 
 struct count { /* of one name, in one step, of one thread (0: any) */
-	char name[NAME_MAX_];
+	char name[256];
 	uint32_t tid;
 	uint64_t n;
 };
