@@ -145,24 +145,33 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
 
 /* ---- switching ---- */
 
+static void set_flag(CUpti_ActivityAttribute attribute, uint8_t on)
+{
+	size_t size = sizeof(on);
+
+	if (inj_cupti.cuptiActivitySetAttribute)
+		inj_cupti.cuptiActivitySetAttribute(attribute, &size, &on);
+}
+
 /*
  * With the attribute set CUPTI does not clear each buffer on the program's own thread; ours are
  * clear. Another tool's are not, so it is on only while ours are in use.
  */
 static void set_cleared(uint8_t on)
 {
-	size_t size = sizeof(on);
-
-	if (inj_cupti.cuptiActivitySetAttribute)
-		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER,
-						    &size, &on);
+	set_flag(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, on);
 }
 
 int inj_activity_take(void)
 {
-	CUptiResult result =
-		inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+	CUptiResult result;
 
+	/*
+	 * The default, which torch.profiler turns off and leaves so. CUPTI wants it before the
+	 * callbacks.
+	 */
+	set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
+	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	if (result == CUPTI_SUCCESS) {
 		set_cleared(1);
 		return 0;

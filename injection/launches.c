@@ -169,16 +169,14 @@ void inj_launches_init(void)
 	}
 }
 
-/* Calls set(domain, cbid) for every call of a class up to last. Returns for how many it failed. */
-static unsigned for_each_call(enum gt_call_class last,
-			      CUptiResult (*set)(CUpti_CallbackDomain, CUpti_CallbackId))
+/* Calls set(domain, cbid) for every call of a class. Returns for how many it failed. */
+static unsigned for_each_call(CUptiResult (*set)(CUpti_CallbackDomain, CUpti_CallbackId))
 {
 	unsigned failed = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(domains); i++)
 		for (uint32_t cbid = 1; cbid < CBID_MAX; cbid++)
 			if (calls[domains[i]][cbid].class.klass != GT_CALL_OTHER &&
-			    calls[domains[i]][cbid].class.klass <= last &&
 			    set(domains[i], cbid) != CUPTI_SUCCESS)
 				failed++;
 	return failed;
@@ -206,7 +204,7 @@ static int subscribe(void)
 	if (result != CUPTI_SUCCESS)
 		return -EBUSY;
 	atomic_fetch_add_explicit(&inj_live.generation, 1, memory_order_relaxed);
-	failed = for_each_call(GT_CALL_ALLOC, enable_callback);
+	failed = for_each_call(enable_callback);
 	if (enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) !=
 	    CUPTI_SUCCESS)
 		failed++;
@@ -217,27 +215,29 @@ static int subscribe(void)
 
 /* ---- the same by activity records ---- */
 
-static CUptiResult set_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, uint8_t on)
+/* Allocations are many, and not worth a record. */
+static bool is_recorded(CUpti_CallbackDomain domain, uint32_t cbid)
 {
-	return domain == CUPTI_CB_DOMAIN_RUNTIME_API
-		       ? inj_cupti.cuptiActivityEnableRuntimeApi(cbid, on)
-		       : inj_cupti.cuptiActivityEnableDriverApi(cbid, on);
+	uint16_t klass = calls[domain][cbid].class.klass;
+
+	return klass != GT_CALL_OTHER && klass <= GT_CALL_SYNC;
 }
 
-static CUptiResult enable_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+/*
+ * By default a kind records every call. The filter takes effect only while the kind is on: single
+ * calls without it gave no record on an H200 with CUPTI 13.0, whatever the header says. From CUPTI
+ * 12.5 on.
+ */
+static void leave_out_other_calls(void)
 {
-	return set_record(domain, cbid, 1);
-}
-
-static CUptiResult disable_record(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
-{
-	return set_record(domain, cbid, 0);
-}
-
-/* From CUPTI 12.5 on. */
-static bool has_filter(void)
-{
-	return inj_cupti.cuptiActivityEnableRuntimeApi && inj_cupti.cuptiActivityEnableDriverApi;
+	if (!inj_cupti.cuptiActivityEnableRuntimeApi || !inj_cupti.cuptiActivityEnableDriverApi)
+		return;
+	for (uint32_t cbid = 1; cbid < CBID_MAX; cbid++) {
+		if (!is_recorded(CUPTI_CB_DOMAIN_RUNTIME_API, cbid))
+			inj_cupti.cuptiActivityEnableRuntimeApi(cbid, 0);
+		if (!is_recorded(CUPTI_CB_DOMAIN_DRIVER_API, cbid))
+			inj_cupti.cuptiActivityEnableDriverApi(cbid, 0);
+	}
 }
 
 /* The records have callback ids for names. */
@@ -261,29 +261,23 @@ static int records_on(void)
 	static bool published;
 
 	if (!published)
-		published = !for_each_call(GT_CALL_ALLOC, publish_name);
+		published = !for_each_call(publish_name);
 	/* Records name threads as CUPTI is told to; what the program chose is put back. */
 	if (inj_cupti.cuptiGetThreadIdType && inj_cupti.cuptiSetThreadIdType) {
 		inj_cupti.cuptiGetThreadIdType(&former_thread_ids);
 		inj_cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
 	}
-	/* By the header, single calls can be enabled without the kind, which would mean all. */
-	if (has_filter())
-		return for_each_call(GT_CALL_SYNC, enable_record) ? -EIO : 0;
 	if (inj_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) != CUPTI_SUCCESS ||
 	    inj_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER) != CUPTI_SUCCESS)
 		return -EIO;
+	leave_out_other_calls();
 	return 0;
 }
 
 static void records_off(void)
 {
-	if (has_filter()) {
-		for_each_call(GT_CALL_SYNC, disable_record);
-	} else {
-		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
-		inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-	}
+	inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
+	inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
 	if (inj_cupti.cuptiGetThreadIdType && inj_cupti.cuptiSetThreadIdType)
 		inj_cupti.cuptiSetThreadIdType(former_thread_ids);
 }

@@ -261,10 +261,11 @@ void gt_arena_free_chunk(struct gt_arena *arena, enum gt_pool pool,
 {
 	struct gt_chunk *shared = arena_chunk(arena, pool, chunk->index);
 
+	/* All of it: behind the used bytes CUPTI may have begun a record. */
 	if (pool == GT_POOL_CUPTI)
 		memset(arena->map + arena->pool[pool].data_offset +
 			       (uint64_t)chunk->index * arena->pool[pool].chunk_bytes,
-		       0, chunk->used_bytes);
+		       0, arena->pool[pool].chunk_bytes);
 	else
 		arena->progress[chunk->index] = (struct progress){ 0 };
 	atomic_store_explicit(&shared->used_bytes, 0, memory_order_relaxed);

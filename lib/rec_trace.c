@@ -419,6 +419,8 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 							 gt_names_get(&rec->names, slot->value)));
 	}
 	health = window_health(rec, window);
+	if (!why && rec->fallback && rec->newest_api_ns < window->start_ns)
+		why = "no record of any call came, while another tool held CUPTI's callbacks";
 	health.reason = why ? why : find_reason(window, &health);
 	health.complete = !health.reason;
 	if (add_warnings(rec, window, &health, warnings))

@@ -17,8 +17,9 @@ enum { LAUNCH = 211, COPY = 41, GRAPH = 311, SYNC = 165, OTHER = 1, DRIVER_LAUNC
 static struct {
 	CUptiResult subscribe_result;
 	CUpti_CallbackFunc callback;
-	unsigned enabled; /* callbacks and single API records */
-	uint64_t kinds;   /* bit mask */
+	unsigned enabled;             /* callbacks */
+	bool left_out[2][OTHER + 64]; /* records of single calls: runtime, driver */
+	uint64_t kinds;               /* bit mask */
 	CUpti_ActivityThreadIdType thread_ids;
 } cupti;
 
@@ -74,11 +75,22 @@ static CUptiResult CUPTIAPI enable_callback(uint32_t on, CUpti_SubscriberHandle 
 	return CUPTI_SUCCESS;
 }
 
-static CUptiResult CUPTIAPI enable_record(CUpti_CallbackId cbid, uint8_t on)
+/* As measured: without effect while the kind is off. */
+static CUptiResult set_record(CUpti_ActivityKind kind, CUpti_CallbackId cbid, uint8_t on)
 {
-	(void)cbid;
-	cupti.enabled += on ? 1U : -1U;
+	if (cupti.kinds & UINT64_C(1) << kind && cbid < ARRAY_SIZE(cupti.left_out[0]))
+		cupti.left_out[kind == CUPTI_ACTIVITY_KIND_DRIVER][cbid] = !on;
 	return CUPTI_SUCCESS;
+}
+
+static CUptiResult CUPTIAPI set_runtime_record(CUpti_CallbackId cbid, uint8_t on)
+{
+	return set_record(CUPTI_ACTIVITY_KIND_RUNTIME, cbid, on);
+}
+
+static CUptiResult CUPTIAPI set_driver_record(CUpti_CallbackId cbid, uint8_t on)
+{
+	return set_record(CUPTI_ACTIVITY_KIND_DRIVER, cbid, on);
 }
 
 static CUptiResult CUPTIAPI get_stream(CUcontext context, CUstream stream, uint8_t per_thread,
@@ -342,6 +354,9 @@ static void launches_are_counted(void **state)
 	assert_int_equal(inj_launches_total(), before + 5);
 }
 
+#define API_KINDS \
+	(UINT64_C(1) << CUPTI_ACTIVITY_KIND_RUNTIME | UINT64_C(1) << CUPTI_ACTIVITY_KIND_DRIVER)
+
 static void place_is_taken(void **state)
 {
 	static const CUptiResult results[] = { CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
@@ -355,22 +370,25 @@ static void place_is_taken(void **state)
 		cupti.subscribe_result = results[i];
 		assert_int_equal(inj_launches_on(), -EBUSY);
 		assert_null(cupti.callback);
-		assert_int_equal(cupti.enabled, 5);
+		assert_int_equal(cupti.kinds, API_KINDS);
+		assert_false(cupti.left_out[0][LAUNCH]);
+		assert_false(cupti.left_out[0][SYNC]);
+		assert_true(cupti.left_out[0][OTHER]);
+		assert_false(cupti.left_out[1][DRIVER_LAUNCH]);
 		assert_int_equal(cupti.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
 		/* what the callback ids in the records mean, once */
 		assert_int_equal(inj_events_total(), events + (i ? 0 : 5));
 		inj_launches_off();
-		assert_int_equal(cupti.enabled, 0);
+		assert_int_equal(cupti.kinds, 0);
 		assert_int_equal(cupti.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
 	}
 	/* without the filter: the kinds as a whole */
 	inj_cupti.cuptiActivityEnableRuntimeApi = NULL;
 	assert_int_equal(inj_launches_on(), -EBUSY);
-	assert_true(cupti.kinds & UINT64_C(1) << CUPTI_ACTIVITY_KIND_RUNTIME);
-	assert_true(cupti.kinds & UINT64_C(1) << CUPTI_ACTIVITY_KIND_DRIVER);
+	assert_int_equal(cupti.kinds, API_KINDS);
 	inj_launches_off();
 	assert_int_equal(cupti.kinds, 0);
-	inj_cupti.cuptiActivityEnableRuntimeApi = enable_record;
+	inj_cupti.cuptiActivityEnableRuntimeApi = set_runtime_record;
 }
 
 static int create(void **state)
@@ -382,8 +400,8 @@ static int create(void **state)
 	inj_cupti.cuptiSubscribe = subscribe;
 	inj_cupti.cuptiUnsubscribe = unsubscribe;
 	inj_cupti.cuptiEnableCallback = enable_callback;
-	inj_cupti.cuptiActivityEnableRuntimeApi = enable_record;
-	inj_cupti.cuptiActivityEnableDriverApi = enable_record;
+	inj_cupti.cuptiActivityEnableRuntimeApi = set_runtime_record;
+	inj_cupti.cuptiActivityEnableDriverApi = set_driver_record;
 	inj_cupti.cuptiGetStreamIdEx = get_stream;
 	inj_cupti.cuptiGetThreadIdType = get_thread_ids;
 	inj_cupti.cuptiSetThreadIdType = set_thread_ids;

@@ -297,6 +297,21 @@ static void fallback(void **state)
 	assert_int_equal(span_of(trace, "ProfilerStep#3", 7)->span.start_ns, AB_MS(35));
 }
 
+/* CUPTI's buffers can go to the tool that has its callbacks. */
+static void fallback_without_records(void **state)
+{
+	(void)state;
+	start_fallback();
+	steps_to(5);
+	close_cycle(60);
+	drain(300);
+	phase(GT_WHAT_OFF, 0, 0, 2100);
+	drain(2101);
+	drain(2300);
+	assert_true(only_trace()->closed);
+	assert_false(only_trace()->health.complete);
+}
+
 /* ---- our side ---- */
 
 static void no_path(void **state)
@@ -478,6 +493,7 @@ int main(void)
 		TEST(long_run),
 		TEST(killed_whole_run),
 		TEST(fallback),
+		TEST(fallback_without_records),
 		TEST(no_path),
 		TEST(disk_full),
 		TEST(flushes),
