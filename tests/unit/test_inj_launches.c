@@ -18,7 +18,7 @@ static struct {
 	CUptiResult subscribe_result;
 	CUpti_CallbackFunc callback;
 	unsigned enabled;             /* callbacks */
-	bool left_out[2][OTHER + 64]; /* records of single calls: runtime, driver */
+	bool left_out[2][512]; /* records of single calls: runtime, driver */
 	uint64_t kinds;               /* bit mask */
 	CUpti_ActivityThreadIdType thread_ids;
 } cupti;
