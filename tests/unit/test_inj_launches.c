@@ -17,9 +17,9 @@ enum { LAUNCH = 211, COPY = 41, GRAPH = 311, SYNC = 165, OTHER = 1, DRIVER_LAUNC
 static struct {
 	CUptiResult subscribe_result;
 	CUpti_CallbackFunc callback;
-	unsigned enabled;             /* callbacks */
+	unsigned enabled;      /* callbacks */
 	bool left_out[2][512]; /* records of single calls: runtime, driver */
-	uint64_t kinds;               /* bit mask */
+	uint64_t kinds;        /* bit mask */
 	CUpti_ActivityThreadIdType thread_ids;
 } cupti;
 
