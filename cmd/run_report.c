@@ -176,17 +176,13 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 	if (!report->whole_run && !report->said_open) /* a program too short to tell */
 		say_open(report, client, &open);
 	say_attached(report, client);
-	if (!closed->complete && closed->losses)
-		warn("%s is not complete: %s, %llu events, %llu lost (its \"gtrace\" object says "
-		     "which)",
-		     path, part, (unsigned long long)closed->events,
-		     (unsigned long long)closed->losses);
-	else if (!closed->complete)
-		warn("%s is not complete: %s, %llu events (its \"gtrace\" object says why)", path,
-		     part, (unsigned long long)closed->events);
+	if (!closed->complete)
+		warn("%s is not complete: %s, %llu events, %llu lost; %s", path, part,
+		     (unsigned long long)closed->events, (unsigned long long)closed->losses,
+		     closed->why);
 	else if (is_due(report, &report->said_complete))
-		say("%s is complete: %s, %llu events", path, part,
-		    (unsigned long long)closed->events);
+		say("%s is complete: %s, %llu events%s%s", path, part,
+		    (unsigned long long)closed->events, *closed->why ? "; " : "", closed->why);
 	report->said_complete = true;
 }
 
@@ -216,8 +212,9 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 	if (!client->has_hello || !report->options->verbose)
 		return;
 	describe(client, who, sizeof(who));
-	say("%s ended: step %u, %llu pieces of GPU work, %llu files", who, client->step,
-	    (unsigned long long)client->gpu_ops, (unsigned long long)client->files);
+	say("%s ended: step %u, %llu pieces of GPU work, %llu file%s", who, client->step,
+	    (unsigned long long)client->gpu_ops, (unsigned long long)client->files,
+	    client->files == 1 ? "" : "s");
 }
 
 void run_report_progress(struct run_report *report, const struct gt_client_info *leader)

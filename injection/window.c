@@ -118,7 +118,7 @@ static void warn_of_graphs(void)
 	warned = true;
 	inj_log(GT_LOG_WARN,
 		"this CUPTI can link graph launches and their kernels wrongly from the "
-		"second window on; CUDA 13.1 Update 1 mends it");
+		"second window on; CUDA 13.1 Update 1 fixes it");
 }
 
 static void open_window(uint64_t cycle, uint32_t step)

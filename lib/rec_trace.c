@@ -352,6 +352,9 @@ static void report_closed(struct gt_recorder *rec, const struct gt_window *windo
 		.losses = health_losses(health),
 	};
 	memcpy(closed->path, window->path, sizeof(closed->path));
+	if (health->reason || window->cut)
+		snprintf(closed->why, sizeof(closed->why), "%s",
+			 health->reason ? health->reason : window->cut);
 }
 
 static size_t add_warnings(const struct gt_recorder *rec, const struct gt_window *window,

@@ -380,6 +380,8 @@ void gt_windows_finish(struct gt_recorder *rec, bool died)
 		gt_windows_find_end(rec, window);
 		if (window->closed && gt_rec_settled(rec, window, false))
 			window->drained = true;
+		if (cut && died && rec->state.step >= window->first_step)
+			window->last_step = GT_MIN(window->last_step, rec->state.step);
 		if (cut && !died && !window->cut)
 			window->cut = "the program ended before the window's last step did";
 		remove_window(rec, window,

@@ -42,6 +42,7 @@ struct gt_recorder_closed {
 	bool whole_run;
 	uint64_t events;
 	uint64_t losses; /* sum of what the file's gtrace.dropped and missing records say */
+	char why[160];   /* it is not complete, or shorter than asked for; empty: neither */
 	char path[4096];
 };
 

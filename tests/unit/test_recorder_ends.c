@@ -127,6 +127,7 @@ static void ends_in_the_window(void **state)
 	assert_true(report.closed[0].complete);
 	assert_int_equal(report.closed[0].last_step, 2);
 	assert_non_null(strstr(only_trace()->warning, "ended before"));
+	assert_non_null(strstr(report.closed[0].why, "ended before"));
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
@@ -156,7 +157,9 @@ static void killed(void **state)
 	assert_int_equal(only_trace()->health.bad_records, 1);
 	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
 	assert_false(report.closed[0].complete);
+	assert_int_equal(report.closed[0].last_step, 2); /* not the last one asked for */
 	assert_non_null(strstr(only_trace()->reason, "killed"));
+	assert_non_null(strstr(report.closed[0].why, "killed"));
 }
 
 static void killed_after_the_window(void **state)
