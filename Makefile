@@ -36,7 +36,8 @@ INJ_CFLAGS = -fPIC -ftls-model=initial-exec -Iinjection $(CUDA_CPPFLAGS)
 # Linked statically: build/gtrace also runs on a machine that has none of them.
 ISAL := $(or $(wildcard $(DEPS)/lib/libisal.a),$(filter /%,$(shell $(CC) -print-file-name=libisal.a)))
 LIBS  = -l:libuv_a.a $(or $(ISAL),$(error no static libisal.a here: run 'make deps')) \
-        -l:libz.a -l:libiberty.a -lpthread -ldl -lm
+        -l:libiberty.a -lpthread -ldl -lm
+TEST_LIBS = -l:libz.a $(LIBS)
 
 Q   = $(if $(V),,@)
 silent := $(findstring s,$(firstword -$(MAKEFLAGS)))
@@ -89,8 +90,8 @@ $(O)/pic/%.o: %.c $(O)/flags
 # Rewritten only when the flags change, which rebuilds everything.
 $(O)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(LIBS)' | cmp -s - $@ || \
-		echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(LIBS)' >$@
+	@echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(TEST_LIBS)' | cmp -s - $@ || \
+		echo '$(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) $(TEST_LIBS)' >$@
 
 deps: ## install what is missing to build, test and run the demo
 	$(Q).ci/deps
@@ -101,11 +102,11 @@ deps: ## install what is missing to build, test and run the demo
 $(O)/tests/test_inj_%: tests/unit/test_inj_%.c $(INJ_OBJ) $(O)/libgtrace.a
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(ALL_CFLAGS) $(INJ_CFLAGS) $(LINK) -o $@ $< $(filter %.o %.a,$^) \
-		-lcmocka $(LIBS)
+		-lcmocka $(TEST_LIBS)
 
 $(O)/tests/%: tests/unit/%.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< $(filter %.a,$^) -lcmocka $(TEST_LIBS)
 
 unit: $(UNIT_BIN) ## run the unit tests
 	$(Q)failed=; for t in $(UNIT_BIN); do $$t || failed="$$failed $$t"; done; \
@@ -115,7 +116,7 @@ unit: $(UNIT_BIN) ## run the unit tests
 # tests/fuzz/corpus/NAME/. The replay program runs it over files, without a fuzzer.
 $(O)/replay/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< tests/fuzz/replay.c $(filter %.a,$^) $(LIBS)
+	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $< tests/fuzz/replay.c $(filter %.a,$^) $(TEST_LIBS)
 
 replay: $(REPLAY_BIN) ## run every fuzz target over its corpus
 	$(Q)set -e; for t in $(REPLAY_BIN); do $$t tests/fuzz/corpus/$${t##*/}; done
@@ -124,7 +125,7 @@ FUZZ_SECONDS ?= 600
 $(O)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) FORCE
 	@mkdir -p $(@D)
 	$(call say,FUZZ) clang $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsanitize=fuzzer,address,undefined \
-		-o $@ $< $(LIB_SRC) $(LIBS)
+		-o $@ $< $(LIB_SRC) $(TEST_LIBS)
 
 fuzz: $(FUZZ_BIN) ## fuzz each target for FUZZ_SECONDS (600), new inputs in build/fuzz/corpus
 	$(Q)set -e; for t in $(FUZZ_BIN); do n=$${t##*/}; mkdir -p $(O)/fuzz/corpus/$$n; \

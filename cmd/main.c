@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <uv.h>
-#include <zlib.h>
 
 static const struct {
 	const char *name;
@@ -38,9 +37,8 @@ static const struct opt_command self = {
 static void print_version(void)
 {
 	printf("gtrace %s\n", GT_VERSION);
-	printf("protocol %d, libuv %s, zlib %s, ISA-L %d.%d.%d\n", GT_WIRE_VERSION,
-	       uv_version_string(), zlibVersion(), ISAL_MAJOR_VERSION, ISAL_MINOR_VERSION,
-	       ISAL_PATCH_VERSION);
+	printf("protocol %d, libuv %s, ISA-L %d.%d.%d\n", GT_WIRE_VERSION, uv_version_string(),
+	       ISAL_MAJOR_VERSION, ISAL_MINOR_VERSION, ISAL_PATCH_VERSION);
 }
 
 static void print_help(void)

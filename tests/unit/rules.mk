@@ -11,4 +11,4 @@ $(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recor
 		client_owner.c fake_recorder.h peer.h client_owner.h) $(O)/libgtrace.a
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LINK) -o $@ $(filter %.c %.a,$^) \
-		-lcmocka $(LIBS)
+		-lcmocka $(TEST_LIBS)
