@@ -55,7 +55,7 @@ static const char *describe_steps(const struct run_report *report, enum gt_step_
 		break;
 	}
 	return report->options->step_source == RUN_STEP_NONE ? "the whole run as one step"
-							     : "no step seen yet";
+							     : "waiting for the first step";
 }
 
 /* The first of the three lines: once something is known of each of its three parts. */

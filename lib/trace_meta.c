@@ -240,6 +240,7 @@ static void add_step_ms(struct gt_buf *buf, const char *key, double ms)
 /* The warning about active steps that are unlike those around them, or NULL. */
 static const char *step_warning(const struct gt_trace_health *health, char *buf, size_t len)
 {
+	char sides[80];
 	double around = 0;
 	int seen = 0;
 
@@ -256,10 +257,16 @@ static const char *step_warning(const struct gt_trace_health *health, char *buf,
 	around /= seen;
 	if (fabs(health->step_active_ms / around - 1) <= STEP_TIME_TOLERANCE)
 		return NULL;
+	if (seen == 2)
+		snprintf(sides, sizeof(sides), "those before %.3f ms, those after %.3f ms",
+			 health->step_before_ms, health->step_after_ms);
+	else
+		snprintf(sides, sizeof(sides), "those %s %.3f ms",
+			 health->step_before_ms > 0 ? "before" : "after", around);
 	snprintf(buf, len,
-		 "active steps took %.3f ms, those around them %.3f ms: the times in this trace "
-		 "may not be those of the program alone",
-		 health->step_active_ms, around);
+		 "active steps took %.3f ms, %s: the times in this trace may not be those of the "
+		 "program alone",
+		 health->step_active_ms, sides);
 	return buf;
 }
 

@@ -100,7 +100,8 @@ static void test_head_and_health(void **state)
 		"\"step_ms\":{\"before\":10.000,\"active\":13.000,\"after\":null},"
 		"\"clock_residue_ns\":-9,\"events\":3,"
 		"\"reason\":\"6 launches have no GPU record\","
-		"\"warnings\":[\"one\",\"two \\\"2\\\"\",\"active steps took 13.000 ms");
+		"\"warnings\":[\"one\",\"two \\\"2\\\"\",\"active steps took 13.000 ms, those "
+		"before 10.000 ms: ");
 }
 
 static void step_warning_is(double before, double active, double after, bool wanted)
