@@ -1,5 +1,5 @@
 """SIGKILL, at random moments, to the target and to gtrace. GTRACE_E2E_KILLS (10) sets how many of
-each; the issue asks for 100 now and then.
+each; 100 are worth their minutes before a release.
 """
 
 import ctypes
