@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,8 +111,15 @@ static int hold(const char *path)
 static int probe(int fd, const char *dir, struct gt_err *err)
 {
 	static const char zeros[PROBE_BYTES];
-	ssize_t n = pwrite(fd, zeros, sizeof(zeros), 0);
-	int rc = n < 0 ? -errno : n < (ssize_t)sizeof(zeros) ? -ENOSPC : 0;
+	struct rlimit size;
+	ssize_t n;
+	int rc;
+
+	/* To write beyond this limit is deadly. */
+	if (!getrlimit(RLIMIT_FSIZE, &size) && size.rlim_cur < sizeof(zeros))
+		return gt_err_sys(err, -EFBIG, "cannot write to '%s' ('ulimit -f')", dir);
+	n = pwrite(fd, zeros, sizeof(zeros), 0);
+	rc = n < 0 ? -errno : n < (ssize_t)sizeof(zeros) ? -ENOSPC : 0;
 
 	if (!rc && ftruncate(fd, 0) < 0)
 		rc = -errno;
