@@ -36,7 +36,8 @@ char **gt_environment_new(char *const *base, const struct gt_envvar *vars, size_
 			goto fail;
 	}
 	for (i = 0; i < count; i++)
-		if (asprintf(&environment[kept++], "%s=%s", vars[i].name, vars[i].value) < 0) {
+		if (vars[i].value &&
+		    asprintf(&environment[kept++], "%s=%s", vars[i].name, vars[i].value) < 0) {
 			environment[kept - 1] = NULL;
 			goto fail;
 		}

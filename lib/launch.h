@@ -12,7 +12,7 @@
 
 struct gt_envvar {
 	const char *name;
-	const char *value;
+	const char *value; /* NULL: not there */
 };
 
 /*

@@ -156,8 +156,9 @@ static void not_executable(void **state)
 static void environment(void **state)
 {
 	char a[] = "A=1", ab[] = "AB=2", b[] = "B=3", odd[] = "odd", again[] = "A=4";
-	char *base[] = { a, ab, b, odd, again, NULL };
-	const struct gt_envvar vars[] = { { "A", "new" }, { "C", "" } };
+	char gone[] = "D=5";
+	char *base[] = { a, ab, b, odd, again, gone, NULL };
+	const struct gt_envvar vars[] = { { "A", "new" }, { "C", "" }, { "D", NULL } };
 	char **env = gt_environment_new(base, vars, ARRAY_SIZE(vars)), out[128];
 
 	(void)state;
