@@ -38,6 +38,7 @@ struct run {
 	struct gt_collector collector;
 	uv_timer_t linger_timer;
 	uv_timer_t progress_timer;
+	uv_work_t first_work;
 	char *command; /* as one line */
 	char host[HOST_NAME_MAX + 1];
 	const char *environment[16]; /* what falsifies timings */
@@ -79,6 +80,26 @@ static void __attribute__((noreturn)) run_untraced(struct run *run, const struct
 	    "run: cannot execute '%s': %s", run->options.command[0], strerrordesc_np(code));
 }
 
+/* The same when all of prepare() is done. */
+static void __attribute__((noreturn)) give_up(struct run *run, const struct gt_err *err)
+{
+	gt_sockdir_close(&run->sockdir);
+	gt_witness_stop(&run->witness);
+	gt_signals_release(&run->signals);
+	run_untraced(run, err);
+}
+
+/* Threads of libuv, which has 4 otherwise; each works for one process at a time. */
+static unsigned int pool_size(void)
+{
+	const char *given = getenv("UV_THREADPOOL_SIZE");
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (given)
+		return (unsigned int)GT_MIN(GT_MAX(strtol(given, NULL, 10), 1), 1024);
+	return (unsigned int)GT_MIN(GT_MAX(cpus / 4, 4), 32);
+}
+
 /* What tracing needs; without it the command runs untraced. */
 static void prepare(struct run *run)
 {
@@ -88,7 +109,7 @@ static void prepare(struct run *run)
 	if (gt_preflight_find(&run->preflight, getenv(GT_ENV_INJECTION), &err) < 0 ||
 	    gt_preflight_conflict(run->options.command, getenv, run->preflight.injection, &err) <
 		    0 ||
-	    gt_preflight_ancestors(&err) < 0 ||
+	    gt_preflight_ancestors(&err) < 0 || gt_preflight_room(pool_size(), &err) < 0 ||
 	    gt_preflight_load(run->preflight.injection, &err) < 0 ||
 	    gt_signals_init(&run->signals, &err) < 0)
 		run_untraced(run, &err);
@@ -185,8 +206,8 @@ static char **target_environment(struct run *run)
 	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
-	if (run->options.step_range)
-		vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
+	/* A gtrace around this one has its own. */
+	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
 	environment = gt_environment_new(environ, vars, count);
 	free(path);
 	return environment;
@@ -328,6 +349,36 @@ static int start_loop(struct run *run, struct gt_err *err)
 	return 0;
 }
 
+static void do_nothing(uv_work_t *work)
+{
+	(void)work;
+}
+
+/* Start the loop and its threads, before the target can take the last descriptor or thread. */
+static int start_tracing(struct run *run, struct gt_err *err)
+{
+	bool given = getenv("UV_THREADPOOL_SIZE");
+	char threads[16];
+	int rc;
+
+	rc = start_loop(run, err);
+	if (rc < 0)
+		return rc;
+	snprintf(threads, sizeof(threads), "%u", pool_size());
+	if (!given)
+		setenv("UV_THREADPOOL_SIZE", threads, 1);
+	rc = uv_queue_work(&run->loop, &run->first_work, do_nothing, NULL);
+	if (!given) /* the command may yet have to run untraced */
+		unsetenv("UV_THREADPOOL_SIZE");
+	if (rc < 0)
+		return gt_err_sys(err, rc, "cannot start threads");
+	run->target.signals = &run->signals;
+	run->target.witness = &run->witness;
+	run->target.ended = on_ended;
+	run->target.interrupted = on_interrupted;
+	return gt_target_start(&run->target, &run->loop, err);
+}
+
 static void launch(struct run *run)
 {
 	char **environment = target_environment(run);
@@ -340,50 +391,33 @@ static void launch(struct run *run)
 		gt_signals_die_of(sig);
 		die(STATUS_OWN_FAILURE, "run: %s", sig ? "interrupted" : "out of memory");
 	}
+	if (start_tracing(run, &err) < 0)
+		give_up(run, &err);
 	rc = gt_launch(&launched, run->options.command, environment, &run->signals, &err);
 	gt_environment_free(environment);
 	if (!rc) {
 		run->target.pid = launched.pid;
 		return;
 	}
+	if (!launched.exec_failed)
+		give_up(run, &err);
 	clean_up(run);
-	die(!launched.exec_failed ? STATUS_OWN_FAILURE
-	    : rc == -ENOENT       ? STATUS_NOT_FOUND
-				  : STATUS_NOT_EXECUTABLE,
-	    "run: %s", err.msg);
+	die(rc == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "run: %s", err.msg);
 }
 
 /* Room for many ranks, now that the target has got the limits as they were. */
 static void make_room(void)
 {
-	char threads[16];
 	struct rlimit files;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	/* libuv has 4 threads otherwise; each decodes and compresses for one process at a time. */
-	snprintf(threads, sizeof(threads), "%ld", GT_MIN(GT_MAX(cpus / 4, 4), 32));
-	setenv("UV_THREADPOOL_SIZE", threads, 0);
 }
 
 static void follow(struct run *run)
 {
-	struct gt_err err;
-
-	run->target.signals = &run->signals;
-	run->target.witness = &run->witness;
-	run->target.ended = on_ended;
-	run->target.interrupted = on_interrupted;
-	if (start_loop(run, &err) < 0 || gt_target_start(&run->target, &run->loop, &err) < 0) {
-		/* The command runs already: it is waited for all the same. */
-		warn("not tracing: %s", err.msg);
-		while (waitpid(run->target.pid, &run->status, 0) < 0 && errno == EINTR)
-			;
-		return;
-	}
 	uv_run(&run->loop, UV_RUN_DEFAULT);
 	gt_collector_close(&run->collector);
 	gt_target_close(&run->target);

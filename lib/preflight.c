@@ -3,12 +3,15 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define INJECTION_FILE "libgtrace-inject.so"
 #define ANCESTORS_MAX  64
+#define DESCRIPTORS    24 /* of the loop, the target and one traced process; about 12 are used */
 
 /* Libraries by which other tools get into a CUDA program. */
 static const struct {
@@ -114,6 +117,52 @@ int gt_preflight_load(const char *injection, struct gt_err *err)
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 	return gt_err_set(err, -ELIBACC, "cannot load '%s'%s%s", injection, *why ? ": " : "", why);
+}
+
+/* ---- resources ---- */
+
+static void wait_for_end(void *barrier)
+{
+	pthread_mutex_lock(barrier);
+	pthread_mutex_unlock(barrier);
+}
+
+/* In the child: take them all at once, and give them back by the end of the process. */
+static void __attribute__((noreturn)) try_room(unsigned int threads)
+{
+	pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
+	uv_thread_t thread;
+	int i, rc;
+
+	for (i = 0; i < DESCRIPTORS; i++)
+		if (open("/", O_PATH | O_CLOEXEC) < 0)
+			_exit(errno);
+	pthread_mutex_lock(&barrier);
+	while (threads-- > 0) {
+		rc = uv_thread_create(&thread, wait_for_end, &barrier);
+		if (rc < 0)
+			_exit(-rc);
+	}
+	_exit(0);
+}
+
+int gt_preflight_room(unsigned int threads, struct gt_err *err)
+{
+	int status, rc;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return gt_err_sys(err, -errno, "cannot fork");
+	if (!pid)
+		try_room(threads);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return 0; /* not ours to wait for; nothing was found against it */
+	rc = WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+	if (!rc)
+		return 0;
+	return gt_err_sys(err, -rc, "no room for %s (see 'ulimit -a')",
+			  rc == EMFILE || rc == ENFILE ? "descriptors" : "threads");
 }
 
 /* ---- other tools ---- */

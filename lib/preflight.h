@@ -28,6 +28,12 @@ int gt_preflight_find(struct gt_preflight *ret, const char *given, struct gt_err
 int gt_preflight_load(const char *injection, struct gt_err *err);
 
 /*
+ * Is there room for the descriptors of a traced run and for so many threads? Libuv aborts where
+ * these cannot be had. 0 or -errno. To be called before any thread is started.
+ */
+int gt_preflight_room(unsigned int threads, struct gt_err *err);
+
+/*
  * Does another tool own the CUDA injection of this command, which takes only one? -EBUSY with a
  * message that names it, or 0. lookup is getenv() or a stand-in; injection is ours.
  */
