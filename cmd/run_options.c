@@ -28,7 +28,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "trace N steps and throw that away (1):\n"
 			 "the first ones after switching on are slower,"),
 		OPT_UINT(0, "active", &sched->active, "N", 1, GT_SCHEDULE_MAX,
-			 "and trace N steps (3)"),
+			 "and trace N steps (3: steps 3 to 5)"),
 		OPT_UINT(0, "repeat", &sched->repeat, "N", 0, GT_SCHEDULE_MAX,
 			 "number of cycles, each with its own file (1);\n"
 			 "0: until the program ends"),
@@ -47,7 +47,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			   "api: gtrace_step() of gtrace.h;\n"
 			   "nvtx: NVTX ranges and marks of --step-range;\n"
 			   "optimizer: PyTorch's optimizer.step();\n"
-			   "auto: what of these is seen (auto);\n"
+			   "auto: whichever of these is seen (auto);\n"
 			   "none: the whole run is one step"),
 		OPT_STRING(0, "step-range", &run->step_range, "REGEX",
 			   "which NVTX ranges or marks are steps"),
