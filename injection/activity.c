@@ -7,6 +7,8 @@
 #include "events.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 /* From the fourth version of the record (CUDA 9) on, all that follow have the name here. */
 #define KERNEL_NAME_OFFSET 104
@@ -99,7 +101,48 @@ static void number_names(char *data, size_t valid)
 	}
 }
 
-/* What is in a spare buffer is lost. Another tool's buffer is not ours to touch. */
+static void count_lost(uint64_t records)
+{
+	atomic_fetch_add_explicit(&inj_arena->dropped_arena, records, memory_order_relaxed);
+}
+
+/*
+ * A buffer that another tool gave CUPTI is not ours to touch. But CUPTI fills it up before it asks
+ * us for one, so what is in it is of interest. Read by the kernel: its owner may have freed it.
+ */
+static void foreign_completed(const uint8_t *buffer, size_t valid)
+{
+	struct gt_chunk *chunk;
+	uint32_t size;
+	size_t used;
+
+	for (size_t pos = 0; pos < valid; pos += used) {
+		struct iovec to = { .iov_len = GT_MIN(valid - pos, (size_t)GT_CUPTI_CHUNK) };
+		struct iovec from = { .iov_base = (void *)((uintptr_t)buffer + pos),
+				      .iov_len = to.iov_len };
+
+		chunk = inj_chunk_take(GT_POOL_CUPTI, 0);
+		if (!chunk) {
+			count_lost(1); /* or more: they cannot be told apart unread */
+			return;
+		}
+		to.iov_base = inj_chunk_data(GT_POOL_CUPTI, chunk);
+		used = 0;
+		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)to.iov_len)
+			while ((size = record_size(to.iov_base, to.iov_len, used)))
+				used += size;
+		memset((char *)to.iov_base + used, 0, GT_CUPTI_CHUNK - used);
+		number_names(to.iov_base, used);
+		inj_chunk_done(chunk, (uint32_t)used);
+		if (!used) {
+			count_lost(1);
+			return;
+		}
+		atomic_fetch_add_explicit(&completed, 1, memory_order_relaxed);
+	}
+}
+
+/* What is in a spare buffer is lost. */
 static void spare_completed(const uint8_t *buffer, size_t valid)
 {
 	uintptr_t offset = (uintptr_t)buffer - (uintptr_t)spares;
@@ -107,13 +150,16 @@ static void spare_completed(const uint8_t *buffer, size_t valid)
 	uint32_t size;
 	char *spare;
 
-	if (offset >= sizeof(spares) || offset % SPARE_BYTES)
+	if (offset >= sizeof(spares) || offset % SPARE_BYTES) {
+		if (atomic_load_explicit(&inj_live.on, memory_order_relaxed))
+			foreign_completed(buffer, valid);
 		return;
+	}
 	spare = spares[offset / SPARE_BYTES];
 	valid = GT_MIN(valid, (size_t)SPARE_BYTES);
 	for (size_t pos = 0; (size = record_size(spare, valid, pos)); pos += size)
 		lost++;
-	atomic_fetch_add_explicit(&inj_arena->dropped_arena, lost, memory_order_relaxed);
+	count_lost(lost);
 	memset(spare, 0, SPARE_BYTES);
 	atomic_store_explicit(&spare_busy[offset / SPARE_BYTES], 0, memory_order_release);
 }

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -188,6 +189,46 @@ static void buffers_of_others(void **state)
 	assert_memory_equal(theirs, before, sizeof(theirs));
 }
 
+/* CUPTI goes on with the buffer that a thread has when ours are registered. */
+static void records_in_buffers_of_others(void **state)
+{
+	enum { COUNT = 2 * GT_CUPTI_CHUNK / sizeof(CUpti_ActivityKernel10) };
+	const size_t valid = COUNT * sizeof(CUpti_ActivityKernel10);
+	char *theirs = malloc(valid), *before = malloc(valid);
+	struct gt_chunk *table = (struct gt_chunk *)((char *)inj_arena +
+						     inj_arena->pool[GT_POOL_CUPTI].table_offset);
+	uint32_t bytes = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++)
+		put_kernel(theirs + i * sizeof(CUpti_ActivityKernel10), "theirs");
+	memcpy(before, theirs, valid);
+	/* It is no business of ours while nothing is wanted. */
+	cupti.complete(NULL, 0, (uint8_t *)theirs, valid, valid);
+	for (uint32_t i = 0; i < inj_arena->pool[GT_POOL_CUPTI].count; i++)
+		assert_int_not_equal(table[i].state, GT_CHUNK_DONE);
+	atomic_store(&inj_live.on, 1);
+	cupti.complete(NULL, 0, (uint8_t *)theirs, valid, valid);
+	atomic_store(&inj_live.on, 0);
+	assert_memory_equal(theirs, before, valid);
+	for (uint32_t i = 0; i < inj_arena->pool[GT_POOL_CUPTI].count; i++) {
+		CUpti_ActivityKernel10 kernel;
+		char *data = inj_chunk_data(GT_POOL_CUPTI, &table[i]);
+
+		if (table[i].state != GT_CHUNK_DONE)
+			continue;
+		memcpy(&kernel, data, sizeof(kernel));
+		assert_int_equal((uintptr_t)kernel.name, inj_intern("theirs", 6));
+		assert_int_equal(table[i].used_bytes % sizeof(kernel), 0);
+		bytes += table[i].used_bytes;
+		memset(data, 0, GT_CUPTI_CHUNK);
+		inj_chunk_done(&table[i], 0);
+	}
+	assert_int_equal(bytes, valid);
+	free(theirs);
+	free(before);
+}
+
 static void kinds(void **state)
 {
 	(void)state;
@@ -233,9 +274,13 @@ static int create(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_in_place),    cmocka_unit_test(unknown_records_end_the_walk),
-		cmocka_unit_test(nothing_in_it),     cmocka_unit_test(no_chunk_is_free),
-		cmocka_unit_test(buffers_of_others), cmocka_unit_test(kinds),
+		cmocka_unit_test(names_in_place),
+		cmocka_unit_test(unknown_records_end_the_walk),
+		cmocka_unit_test(nothing_in_it),
+		cmocka_unit_test(no_chunk_is_free),
+		cmocka_unit_test(buffers_of_others),
+		cmocka_unit_test(records_in_buffers_of_others),
+		cmocka_unit_test(kinds),
 	};
 
 	return cmocka_run_group_tests(tests, create, NULL);
