@@ -175,6 +175,16 @@ static void read_names(struct gt_recorder *rec)
 	}
 }
 
+/* Is there anything behind the last record? CUPTI ends a buffer where its records end. */
+static bool has_rest(const struct gt_record_cursor *cur)
+{
+	const unsigned char *pos = cur->pos;
+
+	while (pos < cur->end && !*pos)
+		pos++;
+	return pos < cur->end;
+}
+
 /* One pass for calls of the fall-back mode, if it is one, and one for GPU work. */
 static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *chunk, bool calls)
 {
@@ -195,7 +205,8 @@ static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *c
 			 (record.type == GT_RECORD_GPU || record.type == GT_RECORD_UNTIMED))
 			gt_rec_gpu(rec, &record);
 	}
-	rec->bad_records += rc < 0 && !calls;
+	/* A hole, which zeros of one that was never written are, hides what follows. */
+	rec->bad_records += !calls && (rc < 0 || (chunk->done && has_rest(&cur)));
 }
 
 struct record_chunks { /* of one drain, in order */

@@ -511,6 +511,30 @@ static void untimed_records(void **state)
 	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
 }
 
+/* A record that was never written ends what can be read of a buffer: it is not silently so. */
+static void hole_in_buffer(void **state)
+{
+	const uint64_t hole[8] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_record(&ab, hole, sizeof(hole)); /* at the end it hides nothing */
+	ab_flush(&ab);
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(23));
+	ab_kernel(&ab, 2, AB_MS(24));
+	ab_record(&ab, hole, sizeof(hole));
+	ab_kernel(&ab, 3, AB_MS(25));
+	ab_flush(&ab);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 2);
+	assert_int_equal(only_trace()->health.bad_records, 1);
+	assert_false(only_trace()->health.complete);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +559,7 @@ int main(void)
 		TEST(gives_up),
 		TEST(dropped),
 		TEST(untimed_records),
+		TEST(hole_in_buffer),
 	};
 
 	return cmocka_run_group_tests_name("recorder", tests, NULL, NULL);
