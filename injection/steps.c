@@ -161,8 +161,10 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	ticket = inj_control_post();
 	/* A window that opens before it is switched on would miss its beginning. */
 	if (pos.phase == GT_PHASE_ACTIVE &&
-	    !atomic_load_explicit(&inj_live.armed, memory_order_relaxed))
-		inj_control_wait(ticket, ARM_WAIT_MS);
+	    !atomic_load_explicit(&inj_live.armed, memory_order_relaxed) &&
+	    !inj_control_wait(ticket, ARM_WAIT_MS))
+		atomic_store_explicit(&inj_arena->late_step, (uint64_t)count + 1,
+				      memory_order_relaxed);
 }
 
 /* ---- ranges that are steps ---- */

@@ -167,6 +167,7 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
 	ret->dropped_arena = atomic_load_explicit(&hdr->dropped_arena, memory_order_relaxed);
 	ret->dropped_events = atomic_load_explicit(&hdr->dropped_events, memory_order_relaxed);
 	ret->dropped_names = atomic_load_explicit(&hdr->dropped_names, memory_order_relaxed);
+	ret->late_step = atomic_load_explicit(&hdr->late_step, memory_order_relaxed);
 }
 
 static int by_seq(const void *a, const void *b)

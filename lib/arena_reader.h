@@ -21,6 +21,7 @@ struct gt_arena_state { /* the header's counters, one relaxed load each */
 	uint64_t dropped_arena;
 	uint64_t dropped_events;
 	uint64_t dropped_names;
+	uint64_t late_step; /* see struct gt_arena_hdr */
 };
 
 struct gt_arena_chunk { /* a chunk as the last gt_arena_list() saw it */

@@ -424,6 +424,8 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 	health = window_health(rec, window);
 	if (!why && rec->fallback && rec->newest_api_ns < window->start_ns)
 		why = "no record of any call came, while another tool held CUPTI's callbacks";
+	if (!why && window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
+		why = "CUPTI was not on yet when the window began";
 	health.reason = why ? why : find_reason(window, &health);
 	health.complete = !health.reason;
 	if (add_warnings(rec, window, &health, warnings))

@@ -312,6 +312,20 @@ static void fallback_without_records(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+static void late_for_its_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	atomic_store(&ab.hdr->late_step, 2 + 1);
+	launch_and_kernel(2, 1, 25);
+	steps_to(5);
+	ab_flush(&ab);
+	close_cycle(60);
+	assert_true(only_trace()->closed);
+	assert_false(only_trace()->health.complete);
+}
+
 /* ---- our side ---- */
 
 static void no_path(void **state)
@@ -494,6 +508,7 @@ int main(void)
 		TEST(killed_whole_run),
 		TEST(fallback),
 		TEST(fallback_without_records),
+		TEST(late_for_its_window),
 		TEST(no_path),
 		TEST(disk_full),
 		TEST(flushes),
