@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #define TICK_IDLE_MS     1000 /* a stop or the collector's end is noticed after this at most */
 #define TICK_ACTIVE_MS   50   /* flush while a window is open */
@@ -199,6 +200,9 @@ static void *control_main(void *arg)
 	if (ctl->stopped)
 		atomic_store_explicit(&inj_live.alive, 0, memory_order_relaxed);
 	inj_control_next(request, 0);
+	/* Not to end beside the process: leak checkers would see a thread that is half gone. */
+	while (!ctl->stopped)
+		pause();
 	return NULL;
 }
 
