@@ -442,7 +442,7 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 
 		if (phase->what == GT_WHAT_CLOSE)
 			hear_close(rec, window);
-		else if (!window->closed)
+		else if (!window->told) /* maybe closed already, by steps that were read first */
 			yield_window(rec, window);
 	}
 }

@@ -196,6 +196,26 @@ static void yields(void **state)
 	assert_int_equal(fake_count, 1);
 }
 
+/* The collector was slow: it has seen the steps after the window before it hears of the profiler.
+ */
+static void yield_heard_late(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	steps_to(6);
+	drain(60);
+	assert_int_equal(report.closed_count, 0);
+	phase(GT_WHAT_YIELD, 0, 2, 25);
+	phase(GT_WHAT_OFF, 0, 0, 26);
+	drain(61);
+	assert_int_equal(report.closed_count, 1);
+	assert_non_null(strstr(only_trace()->warning, "torch.profiler"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +228,7 @@ int main(void)
 		TEST(killed),
 		TEST(killed_after_the_window),
 		TEST(yields),
+		TEST(yield_heard_late),
 	};
 
 	return cmocka_run_group_tests_name("recorder_ends", tests, NULL, NULL);
