@@ -301,7 +301,8 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 }
 
 /* The first of what is missing, in words. NULL: nothing is. */
-static const char *find_reason(struct gt_window *window, const struct gt_trace_health *health)
+static const char *find_reason(const struct gt_recorder *rec, struct gt_window *window,
+			       const struct gt_trace_health *health)
 {
 	const struct {
 		uint64_t count;
@@ -317,6 +318,10 @@ static const char *find_reason(struct gt_window *window, const struct gt_trace_h
 	};
 	size_t i;
 
+	if (rec->fallback && rec->newest_api_ns < window->start_ns)
+		return "no record of any call came, while another tool held CUPTI's callbacks";
+	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
+		return "CUPTI was not on yet when the window began";
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
 		if (!losses[i].count)
 			continue;
@@ -422,11 +427,7 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 							 gt_names_get(&rec->names, slot->value)));
 	}
 	health = window_health(rec, window);
-	if (!why && rec->fallback && rec->newest_api_ns < window->start_ns)
-		why = "no record of any call came, while another tool held CUPTI's callbacks";
-	if (!why && window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
-		why = "CUPTI was not on yet when the window began";
-	health.reason = why ? why : find_reason(window, &health);
+	health.reason = why ? why : find_reason(rec, window, &health);
 	health.complete = !health.reason;
 	if (add_warnings(rec, window, &health, warnings))
 		health.warnings = warnings;

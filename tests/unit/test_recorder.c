@@ -35,11 +35,24 @@ static void by_the_step_of_the_launch(void **state)
 	assert_int_equal(report.gpu_ops, 6);
 }
 
+/* The window ends; of all GPU work in its time one piece is its own, and nothing is missing. */
+static void expect_one_gpu_op(void)
+{
+	const struct gt_trace *trace;
+
+	steps_to(5);
+	ab_flush(&ab);
+	close_cycle(60);
+	trace = only_trace();
+	assert_int_equal(trace->gpu_count, 1);
+	assert_int_equal(trace->health.gpu_without_launch, 0);
+	assert_true(trace->health.complete);
+}
+
 /* More launches than the first table of them holds, read before any of their records is. */
 static void work_of_a_busy_warm_up(void **state)
 {
 	enum { LAUNCHES = 1500 };
-	const struct gt_trace *trace;
 	uint32_t i;
 
 	(void)state;
@@ -51,21 +64,12 @@ static void work_of_a_busy_warm_up(void **state)
 	ab_launch(&ab, MAIN, 2, 1000 + LAUNCHES, AB_MS(21));
 	for (i = 0; i <= LAUNCHES; i++)
 		ab_kernel(&ab, 1000 + i, AB_MS(22)); /* in the window, all but one of the warm-up */
-	step(3);
-	steps_to(5);
-	ab_flush(&ab);
-	close_cycle(60);
-	trace = only_trace();
-	assert_int_equal(trace->gpu_count, 1);
-	assert_int_equal(trace->health.gpu_without_launch, 0);
-	assert_true(trace->health.complete);
+	expect_one_gpu_op();
 }
 
 /* Queued before CUPTI was on; correlation ids rise, so they are older than any that was heard. */
 static void work_from_before_the_warm_up(void **state)
 {
-	const struct gt_trace *trace;
-
 	(void)state;
 	start();
 	step(1);
@@ -75,14 +79,7 @@ static void work_from_before_the_warm_up(void **state)
 	ab_kernel(&ab, 99, AB_MS(21));
 	ab_kernel(&ab, 100, AB_MS(22));
 	ab_kernel(&ab, 101, AB_MS(23));
-	step(3);
-	steps_to(5);
-	ab_flush(&ab);
-	close_cycle(60);
-	trace = only_trace();
-	assert_int_equal(trace->gpu_count, 1);
-	assert_int_equal(trace->health.gpu_without_launch, 0);
-	assert_true(trace->health.complete);
+	expect_one_gpu_op();
 }
 
 static void record_before_launch(void **state)
