@@ -66,10 +66,12 @@ class Worker:
     def traced(self, steps):
         """A block under this worker's own tracer, then the stall of its end and 3 steps after."""
         if self.kind == 'floor':
+            before = self.floor.floor_records()
             assert self.floor.floor_on() == 0
             answer = self.block(steps)
             begin = time.perf_counter()
             assert self.floor.floor_off() == 0
+            assert self.floor.floor_records() > before, 'a mode that sees nothing is not a cheap one'
         else:
             prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
             prof.start()

@@ -69,7 +69,6 @@ class Runner:
         where = os.path.join(self.out, name)
         shutil.rmtree(where, ignore_errors=True)
         os.makedirs(where)
-        begin = time.time()
         with open(where + '.log', 'w') as log:
             done = subprocess.run([self.gtrace, 'run', '-o', where, *options, '--', *command], timeout=timeout,
                                   stdout=log, stderr=subprocess.STDOUT, cwd=HERE, env={**os.environ, **(env or {})})
@@ -82,7 +81,7 @@ class Runner:
             errors = [line for line in found.stdout.splitlines() if ': error ' in line]
             self.errors = errors
             self.warnings = [line.split(': ', 1)[1] for line in found.stdout.splitlines() if ': warning ' in line]
-        self.seconds, self.log = time.time() - begin, text
+        self.log = text
         return [Trace(path) for path in files]
 
     def python(self, script, *args):

@@ -223,7 +223,7 @@ static void stops_self(void **state)
 
 	(void)state;
 	if (!pid) {
-		setpgid(0, 0); /* not orphaned: the parent is in another group of this session */
+		setpgid(0, 0); /* not orphaned: its parent's group is of the same session */
 		gt_signals_stop_self(SIGTSTP);
 		sigprocmask(SIG_BLOCK, NULL, &mask);
 		_exit(sigismember(&mask, SIGTSTP) ? 0 : 1);
