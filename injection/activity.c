@@ -29,7 +29,8 @@ static _Atomic uint32_t spare_busy[SPARES_MAX];
 static _Atomic uint32_t requested; /* buffers, since the start */
 static _Atomic uint32_t completed; /* with records in them */
 
-static bool whole_graphs; /* GRAPH_TRACE is on */
+static bool whole_graphs;  /* GRAPH_TRACE is on */
+static bool clock_changed; /* another tool may have given CUPTI its own */
 
 static const CUpti_ActivityKind gpu_kinds[] = {
 	CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -208,6 +209,24 @@ static void set_cleared(uint8_t on)
 	set_flag(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, on);
 }
 
+static uint64_t CUPTIAPI real_time(void)
+{
+	return inj_clock_ns(CLOCK_REALTIME);
+}
+
+/*
+ * Records are stamped by CLOCK_REALTIME, unless a tool has registered another clock: Kineto does,
+ * the processor's tick counter, each time it begins. It cannot be taken back, only replaced, and
+ * records that are under way may get wrong times then; so not without need.
+ */
+static void take_clock(void)
+{
+	if (!clock_changed || !inj_cupti.cuptiActivityRegisterTimestampCallback)
+		return;
+	inj_cupti.cuptiActivityRegisterTimestampCallback(real_time);
+	clock_changed = false;
+}
+
 int inj_activity_take(void)
 {
 	CUptiResult result;
@@ -217,6 +236,7 @@ int inj_activity_take(void)
 	 * callbacks.
 	 */
 	set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
+	take_clock();
 	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	if (result == CUPTI_SUCCESS) {
 		set_cleared(1);
@@ -277,6 +297,7 @@ void inj_activity_attach(bool prearm)
 
 void inj_activity_yield(void)
 {
+	clock_changed = true;
 	if (!whole_graphs)
 		return;
 	inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);

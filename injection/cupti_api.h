@@ -19,16 +19,17 @@
 	X(cuptiActivityGetNextRecord)
 
 /* What comes without one of these is said where it is used. */
-#define INJ_CUPTI_OPTIONAL(X)                \
-	X(cuptiActivitySetAttribute)         \
-	X(cuptiActivityGetNumDroppedRecords) \
-	X(cuptiActivityEnableRuntimeApi)     \
-	X(cuptiActivityEnableDriverApi)      \
-	X(cuptiSubscribe)                    \
-	X(cuptiUnsubscribe)                  \
-	X(cuptiEnableCallback)               \
-	X(cuptiGetStreamIdEx)                \
-	X(cuptiGetThreadIdType)              \
+#define INJ_CUPTI_OPTIONAL(X)                     \
+	X(cuptiActivitySetAttribute)              \
+	X(cuptiActivityGetNumDroppedRecords)      \
+	X(cuptiActivityEnableRuntimeApi)          \
+	X(cuptiActivityEnableDriverApi)           \
+	X(cuptiSubscribe)                         \
+	X(cuptiUnsubscribe)                       \
+	X(cuptiEnableCallback)                    \
+	X(cuptiGetStreamIdEx)                     \
+	X(cuptiActivityRegisterTimestampCallback) \
+	X(cuptiGetThreadIdType)                   \
 	X(cuptiSetThreadIdType)
 
 struct inj_cupti {
@@ -72,7 +73,10 @@ void inj_activity_off(void);
  */
 void inj_activity_attach(bool prearm);
 
-/* Leave nothing on, for the program's own profiler. After inj_activity_off(). */
+/*
+ * Leave nothing on, for the program's own profiler. After inj_activity_off(), or before CUPTI was
+ * ever ours.
+ */
 void inj_activity_yield(void);
 
 /* Take what is complete; forced: also what is not. Counts CUPTI's losses. */

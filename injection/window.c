@@ -193,8 +193,7 @@ static void follow_yields(bool yielded)
 	if (ctl->on)
 		switch_off();
 	set_wanted(false);
-	if (ctl->attached)
-		inj_activity_yield();
+	inj_activity_yield();
 }
 
 /* A recording without steps ends after some time with GPU work, or for want of room. */

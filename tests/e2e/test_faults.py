@@ -208,6 +208,14 @@ def test_torch_profiler_gets_its_data(case, step):
         check('torch.profiler' in str(trace.health) + result.stderr, 'nothing said:', trace.health)
 
 
+def test_window_after_torch_profiler(case):
+    """Kineto keeps the subscription, and leaves a clock of its own in CUPTI. The window is whole all the same."""
+    trace = case.gtrace([], case.train_py('--profile', 0, tools=None)).trace()
+    check(trace.health['fallback'], trace.health)
+    trace.expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+
+
 # ---- the environment ----
 
 def test_environment_that_falsifies_times(case):

@@ -14,6 +14,7 @@
 static _Atomic bool kinds[SIM_KIND_MAX];
 static _Atomic bool calls[CUPTI_CB_DOMAIN_RUNTIME_API + 1][CBID_MAX];
 static _Atomic int thread_id_type;
+static _Atomic(CUpti_TimestampCallbackFunc) clock_of_tool;
 
 bool sim_activity_on_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
@@ -125,15 +126,41 @@ static uint32_t thread_id(void)
 	return (uint32_t)pthread_self();
 }
 
+/* ---- a tool's own clock ---- */
+
+CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc func)
+{
+	if (!func)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	atomic_store(&clock_of_tool, func);
+	return CUPTI_SUCCESS;
+}
+
+/* A time as records have it: by the clock that a tool has registered, whoever it was. */
+static uint64_t record_time(uint64_t time_ns)
+{
+	CUpti_TimestampCallbackFunc func = atomic_load(&clock_of_tool);
+
+	return func ? func() - (simgpu_now_ns() - time_ns) : time_ns;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *ret)
+{
+	*ret = record_time(simgpu_now_ns());
+	return CUPTI_SUCCESS;
+}
+
 /* ---- what the simulated driver reports ---- */
 
 void sim_activity_call(const struct sim_call *call)
 {
+	struct sim_call timed = *call;
 	struct sim_record record;
 
 	if (!sim_activity_on_call(call->api->domain, call->api->cbid))
 		return;
-	sim_record_call(&record, call, simgpu_now_ns(), thread_id());
+	timed.start_ns = record_time(call->start_ns);
+	sim_record_call(&record, &timed, record_time(simgpu_now_ns()), thread_id());
 	sim_buffer_add(&record, 0);
 }
 
@@ -144,7 +171,8 @@ void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t s
 
 	if (!sim_activity_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
 		return;
-	sim_record_sync(&record, call, context, stream, type, start_ns, simgpu_now_ns());
+	sim_record_sync(&record, call, context, stream, type, record_time(start_ns),
+			record_time(simgpu_now_ns()));
 	sim_buffer_add(&record, 0);
 }
 
@@ -187,6 +215,7 @@ void sim_activity_work(const struct sim_work *work)
 {
 	static _Atomic uint64_t last_count;
 	const struct sim_faults *faults = simgpu_faults();
+	struct sim_work timed = *work;
 	struct sim_record record;
 	uint64_t count;
 
@@ -203,13 +232,15 @@ void sim_activity_work(const struct sim_work *work)
 		insert_opaque(SIM_KIND_HIDDEN);
 	if (every(count, faults->alien_kind))
 		insert_opaque(SIM_KIND_ALIEN);
-	sim_record_work(&record, work,
+	timed.start_ns = record_time(work->start_ns);
+	timed.end_ns = record_time(work->end_ns);
+	sim_record_work(&record, &timed,
 			sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
 				? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 				: CUPTI_ACTIVITY_KIND_KERNEL);
 	if (every(count, faults->zero_time))
 		sim_record_times(&record, 0, 0);
 	if (every(count, faults->end_before_start))
-		sim_record_times(&record, work->end_ns, work->start_ns);
+		sim_record_times(&record, timed.end_ns, timed.start_ns);
 	sim_buffer_add(&record, work->end_ns + faults->late);
 }

@@ -206,12 +206,6 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
 
 /* ---- questions ---- */
 
-CUptiResult cuptiGetTimestamp(uint64_t *ret)
-{
-	*ret = simgpu_now_ns();
-	return CUPTI_SUCCESS;
-}
-
 CUptiResult cuptiGetResultString(CUptiResult result, const char **ret)
 {
 	*ret = result ? "CUPTI_ERROR_SIMULATED" : "CUPTI_SUCCESS";

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define BUFFER_BYTES (1 << 20)
 
@@ -16,6 +17,7 @@ static struct {
 	CUptiResult (*unsubscribe)(CUpti_SubscriberHandle);
 	CUptiResult (*register_callbacks)(CUpti_BuffersCallbackRequestFunc,
 					  CUpti_BuffersCallbackCompleteFunc);
+	CUptiResult (*register_clock)(CUpti_TimestampCallbackFunc);
 	CUptiResult (*enable)(CUpti_ActivityKind);
 	CUptiResult (*disable)(CUpti_ActivityKind);
 	CUptiResult (*flush_all)(uint32_t);
@@ -40,6 +42,7 @@ static bool load(void)
 		{ "cuptiSubscribe", &cupti.subscribe },
 		{ "cuptiUnsubscribe", &cupti.unsubscribe },
 		{ "cuptiActivityRegisterCallbacks", &cupti.register_callbacks },
+		{ "cuptiActivityRegisterTimestampCallback", &cupti.register_clock },
 		{ "cuptiActivityEnable", &cupti.enable },
 		{ "cuptiActivityDisable", &cupti.disable },
 		{ "cuptiActivityFlushAll", &cupti.flush_all },
@@ -74,6 +77,15 @@ static void on_complete(CUcontext context, uint32_t stream, uint8_t *buffer, siz
 	}
 }
 
+/* Kineto's is the processor's tick counter. */
+static uint64_t ticks(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
 static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 		    const void *data)
 {
@@ -93,6 +105,7 @@ void train_profiler_start(void)
 	cupti.subscribed = res == CUPTI_SUCCESS;
 	printf("profiler: subscribe %d\n", (int)res);
 	cupti.register_callbacks(on_request, on_complete);
+	cupti.register_clock(ticks);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		cupti.enable(kinds[i]);
 }

@@ -1,4 +1,8 @@
-"""profile(), which takes CUPTI over as Kineto does, and counts the kernels that it is told of."""
+"""profile(), which takes CUPTI over as Kineto does, and counts the kernels that it is told of.
+
+What Kineto leaves behind is left here too: the subscription, a clock that is not the system's, and one
+buffer for all threads.
+"""
 
 import ctypes
 from ctypes import CFUNCTYPE, POINTER, byref, c_size_t, c_uint32, c_uint8, c_void_p
@@ -6,6 +10,7 @@ from ctypes import CFUNCTYPE, POINTER, byref, c_size_t, c_uint32, c_uint8, c_voi
 _BUFFER_BYTES = 1 << 20
 _KINDS = {'MEMCPY': 1, 'MEMSET': 2, 'DRIVER': 4, 'RUNTIME': 5, 'CONCURRENT_KERNEL': 10}
 _FLUSH_FORCED = 1
+_PER_THREAD_ACTIVITY_BUFFER = 9
 
 _REQUEST = CFUNCTYPE(None, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_size_t))
 _COMPLETE = CFUNCTYPE(None, c_void_p, c_uint32, c_void_p, c_size_t, c_size_t)
@@ -30,6 +35,7 @@ class profile:
         self.subscribe_result = self._cupti.cuptiSubscribe(
             byref(self._subscriber), self._functions[2], None)
         self._cupti.cuptiActivityRegisterCallbacks(*self._functions[:2])
+        self._cupti.cuptiActivityRegisterTimestampCallback(ctypes.CDLL(None).clock)
 
     def _start_trace(self):
         for kind in _KINDS.values():
@@ -39,8 +45,8 @@ class profile:
         for kind in _KINDS.values():
             self._cupti.cuptiActivityDisable(kind)
         self._cupti.cuptiActivityFlushAll(_FLUSH_FORCED)
-        if self.subscribe_result == 0:
-            self._cupti.cuptiUnsubscribe(self._subscriber)
+        self._cupti.cuptiActivitySetAttribute(
+            _PER_THREAD_ACTIVITY_BUFFER, byref(c_size_t(1)), byref(c_uint8(0)))
 
     def _request(self, buffer, size, max_records):
         data = (c_uint8 * _BUFFER_BYTES)()
