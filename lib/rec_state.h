@@ -71,6 +71,7 @@ struct gt_window {
 	bool drained;           /* every launch has its record */
 	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
 	uint64_t drained_now_ns;
+	bool yielded;    /* work of its steps was the program's own profiler's */
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
 	uint64_t waiting;        /* launches (not graphs) without a record */
@@ -126,6 +127,7 @@ struct gt_recorder {
 	size_t window_count;
 	uint64_t off_ns;           /* when the target last switched off; 0: never so far */
 	uint64_t yield_ns;         /* when it made room for the program's own profiler */
+	uint64_t yield_step;       /* and in which step */
 	uint64_t yielded;          /* and the cycle that took place, + 1 */
 	struct gt_msg_phase close; /* the last CLOSE; its hdr.type is 0 before the first one */
 	uint64_t next_id;          /* cycles below it are open or done */

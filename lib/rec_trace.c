@@ -320,6 +320,8 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 
 	if (rec->fallback && rec->newest_api_ns < window->start_ns)
 		return "no record of any call came, while another tool held CUPTI's callbacks";
+	if (window->yielded)
+		return window->cut;
 	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
 		return "CUPTI was not on yet when the window began";
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
@@ -368,7 +370,7 @@ static size_t add_warnings(const struct gt_recorder *rec, const struct gt_window
 	int64_t residue = health->clock_residue_ns;
 	size_t count = 0;
 
-	if (window->cut)
+	if (window->cut && !window->yielded) /* then it is the reason */
 		warnings[count++] = window->cut;
 	if (residue > CLOCK_RESIDUE_NS || residue < -CLOCK_RESIDUE_NS)
 		warnings[count++] = "the system's clock was set during the window";

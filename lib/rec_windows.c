@@ -231,10 +231,20 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 /* The program's own profiler has CUPTI now. The whole run goes on afterwards, a window does not. */
 static void yield_window(struct gt_recorder *rec, struct gt_window *window)
 {
-	window->cut = "interrupted by the program's own torch.profiler";
-	if (window->id == GT_WHOLE_ID)
+	bool whole = window->id == GT_WHOLE_ID;
+
+	/* After its last step only its records are cut short; what is missing of them is counted.
+	 */
+	if (whole || rec->yield_step <= window->last_step) {
+		window->cut = "interrupted by the program's own torch.profiler";
+		window->yielded = true;
+	}
+	if (whole)
 		return;
-	window->end_ns = rec->yield_ns;
+	if (window->yielded) {
+		window->end_ns = rec->yield_ns;
+		window->last_step = GT_MAX(rec->yield_step, window->first_step);
+	}
 	window->closed = true;
 	window->told = true;
 }
@@ -428,6 +438,7 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 		return;
 	case GT_WHAT_YIELD: /* may come before the window's events were read */
 		rec->yield_ns = phase->time_ns;
+		rec->yield_step = phase->value;
 		rec->yielded = phase->cycle + 1;
 		break;
 	case GT_WHAT_CLOSE: /* likewise */

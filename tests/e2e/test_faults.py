@@ -204,8 +204,10 @@ def test_torch_profiler_gets_its_data(case, step):
     # The profiled steps are whole but for the optimizer's kernel, which belongs to the next one.
     check(abs(profiler_kernels(result) - want) <= 2, profiler_kernels(result), 'of', want, 'kernels')
     if step == 4:
-        trace = result.trace()
-        check('torch.profiler' in str(trace.health) + result.stderr, 'nothing said:', trace.health)
+        trace = result.trace().expect_incomplete()
+        check('torch.profiler' in trace.health['reason'], 'nothing said:', trace.health)
+        # The profiler may start before anything of step 4 was seen.
+        check(trace.step_numbers() in ([3], [3, 4]), 'steps', trace.step_numbers())
 
 
 def test_window_after_torch_profiler(case):

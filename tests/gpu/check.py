@@ -206,6 +206,8 @@ def own_profiler(where):
         if where in ('before', 'after'):    # the two profilers are not on at the same time
             assert len(traces) == 1 and len(traces[0].kernels) > 300, [t.health for t in traces]
             traces[0].expect_whole()
+        elif where == 'inside':
+            assert 'torch.profiler' in traces[0].health['reason'], traces[0].health
         return '%s; %s' % ([line for line in run.log.splitlines() if line.startswith('profiled')][0],
                            [(len(t.kernels), t.health['complete'], t.steps) for t in traces])
     check.__name__ = 'own_profiler_' + where

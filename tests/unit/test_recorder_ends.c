@@ -189,7 +189,8 @@ static void yields(void **state)
 	drain(30);
 	assert_int_equal(report.closed_count, 1);
 	assert_int_equal(only_trace()->gpu_count, 1);
-	assert_non_null(strstr(only_trace()->warning, "torch.profiler"));
+	assert_non_null(strstr(only_trace()->reason, "torch.profiler"));
+	assert_false(only_trace()->health.complete);
 	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
 	drain(31);
 	assert_int_equal(report.late, 0);
@@ -213,7 +214,27 @@ static void yield_heard_late(void **state)
 	phase(GT_WHAT_OFF, 0, 0, 26);
 	drain(61);
 	assert_int_equal(report.closed_count, 1);
-	assert_non_null(strstr(only_trace()->warning, "torch.profiler"));
+	assert_non_null(strstr(only_trace()->reason, "torch.profiler"));
+	assert_false(only_trace()->health.complete);
+}
+
+/* The profiler came after the window's last step: of the window only its last records can be
+ * missing. */
+static void yields_after_the_end(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	steps_to(6);
+	phase(GT_WHAT_YIELD, 0, 6, 60);
+	phase(GT_WHAT_OFF, 0, 0, 61);
+	drain(62);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_true(only_trace()->health.complete);
 }
 
 int main(void)
@@ -229,6 +250,7 @@ int main(void)
 		TEST(killed_after_the_window),
 		TEST(yields),
 		TEST(yield_heard_late),
+		TEST(yields_after_the_end),
 	};
 
 	return cmocka_run_group_tests_name("recorder_ends", tests, NULL, NULL);
