@@ -29,8 +29,7 @@ static _Atomic uint32_t spare_busy[SPARES_MAX];
 static _Atomic uint32_t requested; /* buffers, since the start */
 static _Atomic uint32_t completed; /* with records in them */
 
-static bool whole_graphs;  /* GRAPH_TRACE is on */
-static bool clock_changed; /* another tool may have given CUPTI its own */
+static bool whole_graphs; /* GRAPH_TRACE is on */
 
 static const CUpti_ActivityKind gpu_kinds[] = {
 	CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -216,15 +215,18 @@ static uint64_t CUPTIAPI real_time(void)
 
 /*
  * Records are stamped by CLOCK_REALTIME, unless a tool has registered another clock: Kineto does,
- * the processor's tick counter, each time it begins. It cannot be taken back, only replaced, and
+ * the processor's tick counter, each time it begins. That cannot be undone, only replaced, and
  * records that are under way may get wrong times then; so not without need.
  */
 static void take_clock(void)
 {
-	if (!clock_changed || !inj_cupti.cuptiActivityRegisterTimestampCallback)
+	uint64_t stamp, now = real_time();
+
+	if (!inj_cupti.cuptiGetTimestamp || !inj_cupti.cuptiActivityRegisterTimestampCallback ||
+	    inj_cupti.cuptiGetTimestamp(&stamp) != CUPTI_SUCCESS)
 		return;
-	inj_cupti.cuptiActivityRegisterTimestampCallback(real_time);
-	clock_changed = false;
+	if (stamp - now + GT_NSEC_PER_SEC > 2 * GT_NSEC_PER_SEC)
+		inj_cupti.cuptiActivityRegisterTimestampCallback(real_time);
 }
 
 int inj_activity_take(void)
@@ -297,7 +299,6 @@ void inj_activity_attach(bool prearm)
 
 void inj_activity_yield(void)
 {
-	clock_changed = true;
 	if (!whole_graphs)
 		return;
 	inj_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);

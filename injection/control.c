@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TICK_IDLE_MS     1000 /* a stop or the collector's end is noticed after this at most */
-#define TICK_ACTIVE_MS   50   /* flush while a window is open */
+#define TICK_ACTIVE_MS   1000 /* flush while a window is open: each one costs the program time */
 #define TICK_DRAIN_MS    5    /* flush while a window's last records are awaited */
 #define YIELD_WAIT_MS    2000
 #define EXIT_WAIT_MS     200
@@ -172,7 +172,8 @@ static uint32_t turn(void)
 
 	read_messages();
 	follow_attach();
-	inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed));
+	wait_ms = GT_MIN(wait_ms,
+			 inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed)));
 	wait_ms = GT_MIN(wait_ms, try_devices());
 	wait_ms = GT_MIN(wait_ms, flush());
 	wait_ms = GT_MIN(wait_ms, (uint32_t)inj_python_poll()); /* -1: never */

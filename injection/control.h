@@ -44,8 +44,11 @@ int inj_cupti_on(void);
 /* Is CUPTI to be on at this moment, for the schedule? From any thread. */
 bool inj_cupti_wanted(void);
 
-/* Catch up with the program's marks and profilers; switch on and off. */
-void inj_window_follow(uint32_t yields);
+/*
+ * Catch up with the program's marks and profilers; switch on and off. Returns after how many ms
+ * there is to do again, without a mark.
+ */
+uint32_t inj_window_follow(uint32_t yields);
 
 /* The program ends: take what its last calls set going, until end_ms at most. */
 void inj_window_finish(uint64_t end_ms, void (*read_messages)(void));

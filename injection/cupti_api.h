@@ -29,6 +29,7 @@
 	X(cuptiEnableCallback)                    \
 	X(cuptiGetStreamIdEx)                     \
 	X(cuptiActivityRegisterTimestampCallback) \
+	X(cuptiGetTimestamp)                      \
 	X(cuptiGetThreadIdType)                   \
 	X(cuptiSetThreadIdType)
 
@@ -73,10 +74,7 @@ void inj_activity_off(void);
  */
 void inj_activity_attach(bool prearm);
 
-/*
- * Leave nothing on, for the program's own profiler. After inj_activity_off(), or before CUPTI was
- * ever ours.
- */
+/* Leave nothing on, for the program's own profiler. After inj_activity_off(). */
 void inj_activity_yield(void);
 
 /* Take what is complete; forced: also what is not. Counts CUPTI's losses. */

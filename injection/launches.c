@@ -50,7 +50,8 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	const struct call *call;
 	uint32_t generation;
 
-	if (!atomic_load_explicit(&inj_live.taking, memory_order_relaxed))
+	if (!atomic_load_explicit(&inj_live.taking, memory_order_relaxed) ||
+	    !atomic_load_explicit(&inj_live.heard, memory_order_relaxed))
 		return;
 	self = inj_thread_self();
 	if (!self)

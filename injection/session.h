@@ -19,7 +19,7 @@ struct inj_live {
 	_Atomic uint32_t alive;      /* a session runs in this very process */
 	_Atomic uint32_t recording;  /* events of ranges are wanted */
 	_Atomic uint32_t taking;     /* CUDA calls are wanted */
-	_Atomic uint32_t heard;      /* and are heard of as they are made, by callbacks */
+	_Atomic uint32_t heard;      /* and all are heard of as they are made, by callbacks */
 	_Atomic uint32_t generation; /* of the subscription to CUDA calls */
 	_Atomic uint32_t armed;      /* what this phase of the schedule wants is switched on */
 	_Atomic uint32_t on;         /* CUPTI's kinds and callbacks are on */

@@ -121,7 +121,6 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.devices = rec->devices,
 		.device_count = rec->device_count,
 		.environment = rec->config.environment,
-		.fallback = rec->fallback,
 	};
 	/* Another thread's first events may be stamped a little before the step began. */
 	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);
@@ -275,6 +274,7 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 	bool whole = window->id == GT_WHOLE_ID;
 
 	return (struct gt_trace_health){
+		.fallback = rec->fallback,
 		.dropped_cupti = now->dropped_cupti - began->dropped_cupti,
 		.dropped_arena = now->dropped_arena - began->dropped_arena,
 		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -

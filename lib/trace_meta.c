@@ -146,8 +146,6 @@ static void add_about(struct gt_buf *buf, const struct gt_trace_meta *meta)
 	add_number(buf, "cycle", meta->cycle);
 	if (meta->whole_run)
 		gt_buf_text(buf, ",\"whole_run\":true");
-	if (meta->fallback)
-		gt_buf_text(buf, ",\"fallback\":true");
 	add_number(buf, "pid", meta->pid);
 	add_text(buf, "comm", meta->comm);
 	add_text(buf, "command", meta->command);
@@ -275,6 +273,8 @@ static void add_health(struct gt_buf *buf, const struct gt_trace *trace,
 {
 	char warning[192];
 
+	if (health->fallback)
+		gt_buf_text(buf, ",\"fallback\":true");
 	gt_buf_printf(buf, ",\"complete\":%s,\"dropped\":{",
 		      health->complete && !trace->refused ? "true" : "false");
 	gt_buf_printf(buf, "\"cupti\":%llu", (unsigned long long)health->dropped_cupti);

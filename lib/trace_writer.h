@@ -35,11 +35,11 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	const struct gt_msg_device *devices;
 	size_t device_count;
 	const char *const *environment; /* "NAME=value" that falsify timings, NULL-terminated */
-	bool fallback;                  /* launches came from the API activity kinds */
 };
 
 struct gt_trace_health { /* as known now; written with every flush */
 	bool complete;   /* every launch of the window has its GPU record, nothing was dropped */
+	bool fallback;   /* launches came from the API activity kinds */
 	uint64_t dropped_cupti;
 	uint64_t dropped_arena;
 	uint64_t dropped_ring; /* events */

@@ -212,8 +212,10 @@ def test_torch_profiler_gets_its_data(case, step):
 
 def test_window_after_torch_profiler(case):
     """Kineto keeps the subscription, and leaves a clock of its own in CUPTI. The window is whole all the same."""
-    trace = case.gtrace([], case.train_py('--profile', 0, tools=None)).trace()
-    check(trace.health['fallback'], trace.health)
+    result = case.gtrace([], case.train_py('--profile', 0, tools=(2, 3)))
+    check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
+    trace = result.trace()
+    check(trace.health.get('fallback'), 'no fall-back:', trace.health, result)
     trace.expect_complete()
     compare(trace, case.truth(), range(3, 6))
 

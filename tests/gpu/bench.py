@@ -2,11 +2,13 @@
 
 usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--rounds N] [--windows N]
 
-One worker process a mode, only one of them working at any time, plain blocks between all others;
-every figure is the ratio of a block's step time to that of the plain blocks of the same round, with
-a 95 % bootstrap interval over the rounds.
+One worker process a mode, only one of them working at any time, a plain block after each block of another
+mode, the modes in an order of chance in each round. A figure is the ratio of a low percentile of a mode's step
+times to that of the plain ones, of all rounds together (what is slower is mostly the machine's noise), with a 95 %
+bootstrap interval over the rounds.
 """
 import argparse
+import collections
 import glob
 import gzip
 import json
@@ -38,10 +40,6 @@ class Worker:
         return self.proc.wait()
 
 
-def quartile(values):
-    return statistics.quantiles(values, n=4)[0]
-
-
 def interval(values, repeats=4000):
     """Mean and its 95 % bootstrap interval."""
     rng = random.Random(1)
@@ -53,41 +51,62 @@ def percentile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
+def ratio(rounds, mode, base, share, repeats=2000):
+    """The percentile of a mode's steps to that of another one's, and its 95 % bootstrap interval over the rounds."""
+    def of(chosen):
+        def value(name):
+            return percentile([ms for steps in chosen for ms in steps.get(name, ())], share)
+        return value(mode) / value(base)
+
+    rounds = [steps for steps in rounds if mode in steps and base in steps]
+    rng = random.Random(1)
+    found = sorted(of(rng.choices(rounds, k=len(rounds))) for _ in range(repeats))
+    return of(rounds), found[int(repeats * .025)], found[int(repeats * .975)]
+
+
 def rounds(workers, count, log):
-    """Ratios to plain by mode, and what the traced blocks answered."""
-    ratios = {name: [] for name in ('idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after',
-                                    'torch after', 'plain again')}
-    extra = {'floor': [], 'torch': [], 'gtrace': []}
+    """The step times of each round by mode, and what the traced blocks answered."""
+    found, extra = [], {'floor': [], 'torch': [], 'gtrace': []}
+    rng = random.Random(2)
     for number in range(count):
-        plain, seen = [], {}
+        steps = collections.defaultdict(list)
+
+        def block(name, op='block'):
+            answer = workers[name].ask(op, STEPS)
+            return answer, answer['ms'][1:]
 
         def plain_block():
-            plain.append(quartile(workers['plain'].ask('block', STEPS)['ms'][1:]))
+            steps['plain'] += block('plain')[1]
 
-        plain_block()
-        seen['idle'] = workers['idle'].ask('block', STEPS)['ms'][1:]
-        plain_block()
-        for name in ('floor', 'torch'):
-            answer = workers[name].ask('traced', STEPS)
-            seen[name] = answer['ms'][1:]
-            seen[name + ' after'] = workers[name].ask('block', STEPS)['ms'][1:]
+        def idle():
+            steps['idle'] = block('idle')[1]
+
+        def traced(name):
+            answer, steps[name] = block(name, 'traced')
             extra[name].append(answer)
             plain_block()
-        waited = workers['gtrace'].ask('block', STEPS)['ms'][1:]
-        if number:
-            seen['gtrace after'] = waited
-        workers['gtrace'].ask('block', 1)
-        answer = workers['gtrace'].ask('block', STEPS)
-        seen['gtrace'] = answer['ms'][1:]
-        extra['gtrace'].append(answer)
+            steps[name + ' after'] = block(name)[1]
+
+        def gtrace():
+            waited = block('gtrace')[1]     # after the window of the round before
+            if number:
+                steps['gtrace after'] = waited
+            plain_block()
+            workers['gtrace'].ask('block', 1)
+            answer, steps['gtrace'] = block('gtrace')
+            extra['gtrace'].append(answer)
+
+        modes = [idle, gtrace, lambda: traced('floor'), lambda: traced('torch')]
+        rng.shuffle(modes)
         plain_block()
-        base = statistics.fmean(plain)
-        ratios['plain again'].append(plain[-1] / statistics.fmean(plain[:-1]))
-        for name, times in seen.items():
-            ratios[name].append(quartile(times) / base)
-        json.dump({'round': number, 'plain': plain, **{k: quartile(v) for k, v in seen.items()}}, log)
+        for mode in modes:
+            mode()
+            plain_block()
+        steps['plain again'] = steps['plain'][len(steps['plain']) // 2:]
+        found.append(steps)
+        json.dump({'round': number, **steps}, log)
         log.write('\n')
-    return ratios, extra
+    return found, extra
 
 
 def after_steps(gtrace_run, plain, count):
@@ -165,15 +184,16 @@ def main():
         device[name] = before[name]['device_used'] - max([m['device_used'] for m in before.values()
                                                           if m is not before[name]], default=0)
     with open(os.path.join(args.outdir, 'rounds.jsonl'), 'w') as log:
-        ratios, extra = rounds(workers, args.rounds, log)
+        found, extra = rounds(workers, args.rounds, log)
     after = {name: worker.ask('memory') for name, worker in workers.items()}
 
-    print('step time / plain (mean of %d rounds, 95 %% interval)' % args.rounds)
-    for name, values in ratios.items():
-        if values:
-            print('  %-13s %.3f  [%.3f, %.3f]' % (name, *interval(values)))
-    pairs = [a / b for a, b in zip(ratios['gtrace'], ratios['floor'])]
-    print('  %-13s %.3f  [%.3f, %.3f]' % ('gtrace/floor', *interval(pairs)))
+    print('step time / plain, %d rounds (95 %% interval): 10th percentile, 25th percentile' % args.rounds)
+    for mode in ('plain again', 'idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after', 'torch after'):
+        print('  %-13s' % mode, *('%.3f [%.3f, %.3f] ' % ratio(found, mode, 'plain', share) for share in (.1, .25)))
+    print('  %-13s' % 'gtrace/floor', *('%.3f [%.3f, %.3f] ' % ratio(found, 'gtrace', 'floor', share)
+                                        for share in (.1, .25)))
+    print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(
+        percentile([ms for steps in found for ms in steps['plain']], share) for share in (.1, .25, .5)))
 
     collector = host_memory(workers['gtrace'].proc.pid)
     workers['gtrace'].close()
@@ -208,13 +228,13 @@ def main():
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
             name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
     workers['plain'].close()
-    found = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
-    middle = {name: statistics.median(values) for name, values in found.items()}
+    taken = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
+    middle = {name: statistics.median(values) for name, values in taken.items()}
     print('ns a launch: plain %.0f; over it: %s' % (middle['plain'], ', '.join(
-        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(found[name], found['plain'])]))
+        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(taken[name], taken['plain'])]))
         for name in ('idle', 'floor', 'active'))))
     print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % interval(
-        [a - b for a, b in zip(found['active'], found['floor'])]))
+        [a - b for a, b in zip(taken['active'], taken['floor'])]))
 
 
 if __name__ == '__main__':

@@ -41,7 +41,7 @@ class Worker:
         if kind == 'floor':
             self.floor = ctypes.CDLL(os.environ['BENCH_FLOOR'])
             assert self.floor.floor_init() == 0
-        for _ in range(20):
+        for _ in range(40):
             self.step()
         torch.cuda.synchronize()
 

@@ -18,6 +18,7 @@ static struct {
 	CUptiResult subscribe_result;
 	CUpti_CallbackFunc callback;
 	unsigned enabled;      /* callbacks */
+	unsigned call_at;      /* a thread makes a call when so many are; 0: none does */
 	bool left_out[2][512]; /* records of single calls: runtime, driver */
 	uint64_t kinds;        /* bit mask */
 	CUpti_ActivityThreadIdType thread_ids;
@@ -65,6 +66,8 @@ static CUptiResult CUPTIAPI unsubscribe(CUpti_SubscriberHandle handle)
 	return CUPTI_SUCCESS;
 }
 
+static void make_call(void);
+
 static CUptiResult CUPTIAPI enable_callback(uint32_t on, CUpti_SubscriberHandle handle,
 					    CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
@@ -72,6 +75,8 @@ static CUptiResult CUPTIAPI enable_callback(uint32_t on, CUpti_SubscriberHandle 
 	(void)domain;
 	(void)cbid;
 	cupti.enabled += on;
+	if (on && cupti.enabled == cupti.call_at)
+		make_call();
 	return CUPTI_SUCCESS;
 }
 
@@ -142,6 +147,12 @@ static void call(CUpti_ApiCallbackSite site, CUpti_CallbackDomain domain, CUpti_
 
 #define enter(domain, cbid, id) call(CUPTI_API_ENTER, domain, cbid, id, NULL)
 #define leave(domain, cbid, id) call(CUPTI_API_EXIT, domain, cbid, id, NULL)
+
+static void make_call(void)
+{
+	enter(RUNTIME, COPY, 1);
+	leave(RUNTIME, COPY, 1);
+}
 
 static void add_graph_node(void)
 {
@@ -391,6 +402,21 @@ static void place_is_taken(void **state)
 	inj_cupti.cuptiActivityEnableRuntimeApi = set_runtime_record;
 }
 
+/* One that is made while not all of them are heard of: the first to count is one after which none
+ * is missing. */
+static void call_while_subscribing(void **state)
+{
+	(void)state;
+	inj_launches_off();
+	cupti.call_at = 2;
+	assert_int_equal(inj_launches_on(), 0);
+	cupti.call_at = 0;
+	assert_no_call();
+	enter(RUNTIME, LAUNCH, 2);
+	leave(RUNTIME, LAUNCH, 2);
+	assert_int_equal(the_call().correlation, 2);
+}
+
 static int create(void **state)
 {
 	int fd = -1;
@@ -420,10 +446,10 @@ int main(void)
 {
 #define SUBSCRIBED(name) cmocka_unit_test_setup_teardown(name, subscribed, unsubscribed)
 	const struct CMUnitTest tests[] = {
-		SUBSCRIBED(outermost_call),       SUBSCRIBED(inner_calls_with_ids_of_their_own),
-		SUBSCRIBED(flags_of_a_call),      SUBSCRIBED(calls_not_heard_in_full),
-		SUBSCRIBED(interrupted_call),     SUBSCRIBED(launches_are_counted),
-		cmocka_unit_test(place_is_taken),
+		SUBSCRIBED(outermost_call),         SUBSCRIBED(inner_calls_with_ids_of_their_own),
+		SUBSCRIBED(flags_of_a_call),        SUBSCRIBED(calls_not_heard_in_full),
+		SUBSCRIBED(interrupted_call),       SUBSCRIBED(launches_are_counted),
+		SUBSCRIBED(call_while_subscribing), cmocka_unit_test(place_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, create, NULL);

@@ -274,7 +274,7 @@ static void fallback(void **state)
 	assert_true(report.drained);
 	drain(401);
 	assert_true(trace->closed);
-	assert_true(trace->meta.fallback);
+	assert_true(trace->health.fallback);
 	assert_true(trace->health.complete);
 	assert_int_equal(trace->call_count, 5);
 	assert_int_equal(trace->gpu_count, 4);

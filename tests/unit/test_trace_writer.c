@@ -54,9 +54,9 @@ static void test_head_and_health(void **state)
 		.cupti_version = 130001,
 		.driver_version = 13000,
 		.environment = environment,
-		.fallback = true,
 	};
 	struct gt_trace_health health = {
+		.fallback = true,
 		.dropped_cupti = 1,
 		.dropped_arena = 2,
 		.dropped_ring = 3,
@@ -88,20 +88,20 @@ static void test_head_and_health(void **state)
 	assert_has(got.members.data,
 		   "\ndeviceProperties=[{\"id\":0,\"name\":\"NVIDIA H100 80GB HBM3\","
 		   "\"totalGlobalMem\":85017493504,\"computeMajor\":9,");
-	assert_has(
-		got.members.data,
-		"\ngtrace={\"version\":\"" GT_VERSION "\",\"step_source\":\"optimizer\","
-		"\"rank_source\":\"SLURM_PROCID\",\"cycle\":7,\"fallback\":true,\"pid\":4321,"
-		"\"comm\":\"python3\",\"command\":\"python3 \\\"rank\\\": 9\","
-		"\"torch\":\"2.11.0+cu130\",\"environment\":[\"CUDA_LAUNCH_BLOCKING=1\"],"
-		"\"complete\":false,\"dropped\":{\"cupti\":1,\"arena\":2,\"ring\":3,\"names\":4},"
-		"\"bad_records\":5,\"launches_without_gpu\":6,\"gpu_without_launch\":7,"
-		"\"captured_launches\":8,"
-		"\"step_ms\":{\"before\":10.000,\"active\":13.000,\"after\":null},"
-		"\"clock_residue_ns\":-9,\"events\":3,"
-		"\"reason\":\"6 launches have no GPU record\","
-		"\"warnings\":[\"one\",\"two \\\"2\\\"\",\"active steps took 13.000 ms, those "
-		"before 10.000 ms: ");
+	assert_has(got.members.data,
+		   "\ngtrace={\"version\":\"" GT_VERSION "\",\"step_source\":\"optimizer\","
+		   "\"rank_source\":\"SLURM_PROCID\",\"cycle\":7,\"pid\":4321,"
+		   "\"comm\":\"python3\",\"command\":\"python3 \\\"rank\\\": 9\","
+		   "\"torch\":\"2.11.0+cu130\",\"environment\":[\"CUDA_LAUNCH_BLOCKING=1\"],"
+		   "\"fallback\":true,\"complete\":false,\"dropped\":{\"cupti\":1,\"arena\":2,"
+		   "\"ring\":3,\"names\":4},"
+		   "\"bad_records\":5,\"launches_without_gpu\":6,\"gpu_without_launch\":7,"
+		   "\"captured_launches\":8,"
+		   "\"step_ms\":{\"before\":10.000,\"active\":13.000,\"after\":null},"
+		   "\"clock_residue_ns\":-9,\"events\":3,"
+		   "\"reason\":\"6 launches have no GPU record\","
+		   "\"warnings\":[\"one\",\"two \\\"2\\\"\",\"active steps took 13.000 ms, those "
+		   "before 10.000 ms: ");
 }
 
 static void step_warning_is(double before, double active, double after, bool wanted)
