@@ -318,10 +318,10 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 	};
 	size_t i;
 
-	if (rec->fallback && rec->newest_api_ns < window->start_ns)
-		return "no record of any call came, while another tool held CUPTI's callbacks";
 	if (window->yielded)
 		return window->cut;
+	if (rec->fallback && rec->newest_api_ns < window->start_ns)
+		return "no record of any call came, while another tool held CUPTI's callbacks";
 	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
 		return "CUPTI was not on yet when the window began";
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
