@@ -14,7 +14,8 @@
 static const uint8_t empty_block[] = { 0, 0, 0, 0xff, 0xff }; /* stored, of no bytes */
 
 struct gt_gz_writer {
-	int fd;
+	int fd; /* -1 before the first commit */
+	unsigned int flags;
 	int error; /* -errno, sticks */
 	char *path;
 	struct gt_deflate *deflate;
@@ -27,22 +28,23 @@ struct gt_gz_writer {
 	uint32_t text_bytes; /* modulo 2^32, as in the trailer */
 };
 
-static int open_file(const char *path, unsigned int flags, struct gt_err *err)
+static int open_file(struct gt_gz_writer *gz, struct gt_err *err)
 {
-	int open_flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	struct stat st;
 	int fd, code = 0;
 
-	fd = open(path, open_flags | (flags & GT_GZ_WRITER_OVERWRITE ? 0 : O_EXCL), 0666);
+	fd = open(gz->path, flags | (gz->flags & GT_GZ_WRITER_OVERWRITE ? 0 : O_EXCL), 0666);
 	if (fd < 0)
-		return gt_err_sys(err, -errno, "cannot create '%s'", path);
+		return gt_err_sys(err, -errno, "cannot create '%s'", gz->path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		code = gt_err_set(err, -EINVAL, "cannot write '%s': not a regular file", path);
+		code = gt_err_set(err, -EINVAL, "cannot write '%s': not a regular file", gz->path);
 	else if (ftruncate(fd, 0) < 0)
-		code = gt_err_sys(err, -errno, "cannot empty '%s'", path);
-	if (!code)
-		return fd;
-	close(fd);
+		code = gt_err_sys(err, -errno, "cannot empty '%s'", gz->path);
+	if (code)
+		close(fd);
+	else
+		gz->fd = fd;
 	return code;
 }
 
@@ -52,23 +54,17 @@ int gt_gz_writer_create(struct gt_gz_writer **ret, const char *path, unsigned in
 	/* deflate, no name, no time: the same input gives the same file; from Unix */
 	static const uint8_t header[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3 };
 	struct gt_gz_writer *gz = calloc(1, sizeof(*gz));
-	int code;
 
 	if (!gz)
 		return gt_err_sys(err, -ENOMEM, "cannot write '%s'", path);
 	gz->fd = -1;
+	gz->flags = flags;
 	gz->path = strdup(path);
 	gt_buf_append(&gz->out, header, sizeof(header));
 	if (!gz->path || gz->out.failed || gt_deflate_new(&gz->deflate)) {
 		gt_gz_writer_close(gz, NULL);
 		return gt_err_sys(err, -ENOMEM, "cannot write '%s'", path);
 	}
-	code = open_file(path, flags, err);
-	if (code < 0) {
-		gt_gz_writer_close(gz, NULL);
-		return code;
-	}
-	gz->fd = code;
 	*ret = gz;
 	return 0;
 }
@@ -178,18 +174,28 @@ static int write_out(struct gt_gz_writer *gz)
 	return code;
 }
 
-static int commit(struct gt_gz_writer *gz, struct gt_str text)
+static int commit(struct gt_gz_writer *gz, struct gt_str text, struct gt_err *err)
 {
+	bool first = gz->fd < 0;
 	size_t data;
 	int code = finish_out(gz, text, &data);
 
 	/* The copy of the tail must not fail when it is on disk. */
 	if (!code && !gt_buf_reserve(&gz->tail, gz->out.len - data))
 		code = -ENOMEM;
-	if (!code)
-		code = write_out(gz);
 	if (code)
-		return code;
+		return gt_err_sys(err, code, "cannot write '%s'", gz->path);
+	if (first) {
+		code = open_file(gz, err);
+		if (code)
+			return code;
+	}
+	code = write_out(gz);
+	if (code) {
+		if (first)
+			unlink(gz->path); /* nothing of use is in it */
+		return gt_err_sys(err, code, "cannot write '%s'", gz->path);
+	}
 	gz->tail.len = 0;
 	gt_buf_append(&gz->tail, gz->out.data + data, gz->out.len - data);
 	gz->file_end = gz->data_end + gz->out.len;
@@ -200,9 +206,10 @@ static int commit(struct gt_gz_writer *gz, struct gt_str text)
 
 int gt_gz_writer_commit(struct gt_gz_writer *gz, struct gt_str tail, struct gt_err *err)
 {
-	if (!gz->error)
-		gz->error = commit(gz, tail);
-	return gz->error ? gt_err_sys(err, gz->error, "cannot write '%s'", gz->path) : 0;
+	if (gz->error)
+		return gt_err_sys(err, gz->error, "cannot write '%s'", gz->path);
+	gz->error = commit(gz, tail, err);
+	return gz->error;
 }
 
 uint64_t gt_gz_writer_file_bytes(const struct gt_gz_writer *gz)

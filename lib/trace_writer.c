@@ -4,7 +4,6 @@
 #include "trace_priv.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static void trace_free(struct gt_trace *trace)
 {
@@ -59,7 +58,6 @@ int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags,
 	else
 		code = gt_trace_flush(trace, &open, err);
 	if (code) {
-		unlink(path); /* nothing of use is in it */
 		gt_gz_writer_close(trace->gz, NULL);
 		trace_free(trace);
 		return code;
