@@ -3,7 +3,7 @@
  *
  * The trace writer makes its text from a few patterns; hints say from which position on how far
  * back the same pattern stood last. Looking there first finds what a search would not: traces
- * become a third smaller than with igzip, at about half its speed (man/gtrace-internals.7).
+ * become smaller than zlib makes them, at three times its speed (man/gtrace-internals.7).
  */
 #ifndef GT_DEFLATE_H
 #define GT_DEFLATE_H

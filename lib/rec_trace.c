@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FLUSH_BYTES      (1U << 20) /* of JSON that waits */
+#define FLUSH_BYTES      (2U << 20) /* of JSON that waits */
 #define STEPS_AROUND     16         /* before and after a window, for its comparison */
 #define CLOCK_RESIDUE_NS (1 * (int64_t)GT_NSEC_PER_MSEC)
 

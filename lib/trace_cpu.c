@@ -44,15 +44,15 @@ static const struct gt_piece *call_piece(struct gt_trace *trace, const struct gt
 static int put_flow_start(struct gt_trace *trace, const struct gt_trace_call *call, uint32_t tid,
 			  uint64_t start, gt_trace_spot place)
 {
-	char *p = gt_trace_begin(trace, 256, &trace->spots.flow_start);
+	char *p = gt_trace_begin(trace, &trace->main, 256, &trace->spots.flow_start);
 
 	if (!p)
 		return trace->error;
 	p = GT_JSON_PUT(p, "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
 	p = gt_json_put_u64(p, call->correlation);
-	gt_trace_hint(trace, p, &place);
+	gt_trace_hint(&trace->main, p, &place);
 	p = gt_trace_put_place(p, trace->pid, tid, start);
-	return gt_trace_end(trace, p);
+	return gt_trace_end(trace, &trace->main, p);
 }
 
 int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
@@ -67,7 +67,7 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_THREAD, 0, call->tid, 0, start, end);
 	piece = call_piece(trace, call, &spot);
-	p = piece ? gt_trace_begin(trace, piece->text.len + 512, spot) : NULL;
+	p = piece ? gt_trace_begin(trace, &trace->main, piece->text.len + 512, spot) : NULL;
 	if (!p)
 		return trace->error;
 	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
@@ -75,13 +75,13 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
 		p = GT_TRACE_PUT_NUMBER(p, "External id", call->external_id);
 	if (call->correlation)
 		p = GT_TRACE_PUT_NUMBER(p, "correlation", call->correlation);
-	gt_trace_hint(trace, p, &trace->spots.call_place);
+	gt_trace_hint(&trace->main, p, &trace->spots.call_place);
 	*p++ = '}';
-	place = gt_trace_spot_at(trace, p);
+	place = gt_trace_spot_at(&trace->main, p);
 	p = gt_trace_put_place(p, trace->pid, tid, start);
-	gt_trace_hint(trace, p, &trace->spots.call_time);
+	gt_trace_hint(&trace->main, p, &trace->spots.call_time);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
-	gt_trace_end(trace, p);
+	gt_trace_end(trace, &trace->main, p);
 	if (call->launches && call->correlation)
 		return put_flow_start(trace, call, tid, start, place);
 	return trace->error;
@@ -97,7 +97,7 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_THREAD, 0, range->tid, range->process_range, start,
 			    end);
-	p = gt_trace_begin(trace,
+	p = gt_trace_begin(trace, &trace->main,
 			   GT_TRACE_NAME_MAX(range->name.len) + GT_JSON_STR_MAX(range->domain.len) +
 				   512,
 			   &trace->spots.range);
@@ -112,7 +112,7 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 	*p++ = '}';
 	p = gt_trace_put_place(p, trace->pid, tid, start);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
-	return gt_trace_end(trace, p);
+	return gt_trace_end(trace, &trace->main, p);
 }
 
 int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct gt_str name)
@@ -123,14 +123,15 @@ int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct
 	if (!gt_trace_times(trace, time_ns, time_ns, &time, &end))
 		return trace->error;
 	gt_trace_lane(trace, GT_TRACK_THREAD, 0, tid, 0, time, time);
-	p = gt_trace_begin(trace, GT_TRACE_NAME_MAX(name.len) + 256, &trace->spots.mark);
+	p = gt_trace_begin(trace, &trace->main, GT_TRACE_NAME_MAX(name.len) + 256,
+			   &trace->spots.mark);
 	if (!p)
 		return trace->error;
 	p = GT_JSON_PUT(p, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\",\"name\":");
 	p = gt_trace_put_name(p, name, false);
 	p = GT_JSON_PUT(p, ",\"args\":{}");
 	p = gt_trace_put_place(p, trace->pid, tid, time);
-	return gt_trace_end(trace, p);
+	return gt_trace_end(trace, &trace->main, p);
 }
 
 int gt_trace_thread_name(struct gt_trace *trace, uint32_t tid, struct gt_str name)

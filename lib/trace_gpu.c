@@ -243,15 +243,15 @@ static struct gt_piece *gpu_piece(struct gt_trace *trace, const struct gt_gpu_op
 static int put_flow_end(struct gt_trace *trace, const struct gt_gpu_op *op, uint32_t tid,
 			uint64_t start, gt_trace_spot place)
 {
-	char *p = gt_trace_begin(trace, 256, &trace->spots.flow_end);
+	char *p = gt_trace_begin(trace, &trace->gpu, 256, &trace->spots.flow_end);
 
 	if (!p)
 		return trace->error;
 	p = GT_JSON_PUT(p, "{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
 	p = gt_json_put_u64(p, op->correlation);
-	gt_trace_hint(trace, p, &place);
+	gt_trace_hint(&trace->gpu, p, &place);
 	p = gt_trace_put_place(p, op->device, tid, start);
-	return gt_trace_end(trace, p);
+	return gt_trace_end(trace, &trace->gpu, p);
 }
 
 int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_str name,
@@ -273,7 +273,8 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_STREAM, op->device, op->stream, 0, start, end);
 	piece = gpu_piece(trace, op, name);
-	p = piece ? gt_trace_begin(trace, piece->text.len + COPY_ARGS_MAX + 512, &piece->spot)
+	p = piece ? gt_trace_begin(trace, &trace->gpu, piece->text.len + COPY_ARGS_MAX + 512,
+				   &piece->spot)
 		  : NULL;
 	if (!p)
 		return trace->error;
@@ -289,13 +290,13 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	if (launch && launch->external_id)
 		p = GT_TRACE_PUT_NUMBER(p, "External id", launch->external_id);
 	p = GT_TRACE_PUT_NUMBER(p, "correlation", correlation);
-	gt_trace_hint(trace, p, &trace->spots.gpu_place);
+	gt_trace_hint(&trace->gpu, p, &trace->spots.gpu_place);
 	*p++ = '}';
-	place = gt_trace_spot_at(trace, p);
+	place = gt_trace_spot_at(&trace->gpu, p);
 	p = gt_trace_put_place(p, op->device, tid, start);
-	gt_trace_hint(trace, p, &trace->spots.gpu_time);
+	gt_trace_hint(&trace->gpu, p, &trace->spots.gpu_time);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
-	gt_trace_end(trace, p);
+	gt_trace_end(trace, &trace->gpu, p);
 	if (launch && op->correlation)
 		return put_flow_end(trace, op, tid, start, place);
 	return trace->error;
@@ -315,7 +316,7 @@ int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *
 		return trace->error;
 	tid = gt_trace_lane(trace, range->is_step ? GT_TRACK_GPU_STEP : GT_TRACK_GPU_RANGE,
 			    range->device, range->tid, 0, start, end);
-	p = gt_trace_begin(trace, GT_TRACE_NAME_MAX(range->name.len) + 256,
+	p = gt_trace_begin(trace, &trace->gpu, GT_TRACE_NAME_MAX(range->name.len) + 256,
 			   &trace->spots.gpu_range);
 	if (!p)
 		return trace->error;
@@ -325,5 +326,5 @@ int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *
 	*p++ = '}';
 	p = gt_trace_put_place(p, range->device, tid, start);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
-	return gt_trace_end(trace, p);
+	return gt_trace_end(trace, &trace->gpu, p);
 }

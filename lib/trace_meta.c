@@ -96,23 +96,23 @@ static char *put_meta(char *p, const char *name, uint32_t pid, uint32_t tid, con
 static void meta_text(struct gt_trace *trace, const char *name, uint32_t pid, uint32_t tid,
 		      const char *arg, struct gt_str text)
 {
-	char *p = gt_trace_begin(trace, META_MAX + GT_JSON_STR_MAX(text.len), NULL);
+	char *p = gt_trace_begin(trace, &trace->main, META_MAX + GT_JSON_STR_MAX(text.len), NULL);
 
 	if (!p)
 		return;
 	p = gt_json_put_str(put_meta(p, name, pid, tid, arg), text);
-	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
+	gt_trace_end(trace, &trace->main, GT_JSON_PUT(p, "}"));
 }
 
 static void meta_number(struct gt_trace *trace, const char *name, uint32_t pid, uint32_t tid,
 			int64_t number)
 {
-	char *p = gt_trace_begin(trace, META_MAX, NULL);
+	char *p = gt_trace_begin(trace, &trace->main, META_MAX, NULL);
 
 	if (!p)
 		return;
 	p = gt_json_put_i64(put_meta(p, name, pid, tid, "sort_index"), number);
-	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
+	gt_trace_end(trace, &trace->main, GT_JSON_PUT(p, "}"));
 }
 
 void gt_trace_name_thread(struct gt_trace *trace, uint32_t pid, uint32_t tid, struct gt_str name,
@@ -156,7 +156,7 @@ static void add_about(struct gt_buf *buf, const struct gt_trace_meta *meta)
 
 int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_trace_meta *meta)
 {
-	struct gt_buf *text = &trace->text;
+	struct gt_buf *text = &trace->main.text;
 	char *p;
 
 	add_about(&trace->about, meta);
@@ -182,7 +182,7 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 		return -ENOMEM;
 	p = gt_json_put_i64(put_meta(p, "process_sort_index", trace->pid, 0, "sort_index"),
 			    meta->pid);
-	gt_trace_end(trace, GT_JSON_PUT(p, "}"));
+	gt_trace_end(trace, &trace->main, GT_JSON_PUT(p, "}"));
 	meta_text(trace, "process_name", trace->pid, 0, "name", text_of(trace->comm));
 	meta_text(trace, "process_labels", trace->pid, 0, "labels", GT_STR("CPU"));
 	return trace->error;

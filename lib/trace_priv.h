@@ -41,10 +41,18 @@ struct gt_trace_track {
 };
 
 /*
- * Where a pattern of the text stood last, as an offset in all text so far; 0: nowhere yet. Each
+ * Where a pattern of a part stood last, as an offset in all its text so far; 0: nowhere yet. Each
  * place in the code that writes a pattern keeps one and passes it to gt_trace_hint().
  */
 typedef uint64_t gt_trace_spot;
+
+struct gt_trace_part {
+	struct gt_buf text;
+	uint64_t start; /* offset of text in all of the part's text, plus 1 */
+	struct gt_deflate_hint *hints;
+	size_t hint_count;
+	size_t hint_cap;
+};
 
 struct gt_piece { /* the text an event begins with, made once */
 	uint64_t hash;
@@ -72,14 +80,15 @@ struct gt_trace {
 	char comm[32];
 	struct gt_buf about; /* the fixed part of the gtrace object */
 
-	/* Text: what was compressed already (as history), then what waits. */
-	struct gt_buf text;
-	size_t compressed;   /* bytes of text */
-	uint64_t text_start; /* offset of text in all text, plus 1 */
-	size_t unflushed;    /* bytes compressed since the last flush */
-	struct gt_deflate_hint *hints;
-	size_t hint_count;
-	size_t hint_cap;
+	/*
+	 * Text: what was compressed already (as history), then what waits. GPU work waits for
+	 * itself and goes behind the rest, a thousand launches at a time: what is alike comes close
+	 * together then, and files become an eighth smaller.
+	 */
+	struct gt_trace_part main;
+	struct gt_trace_part gpu;
+	size_t compressed; /* bytes of main.text */
+	size_t unflushed;  /* bytes compressed since the last flush */
 	struct {
 		gt_trace_spot call_place, call_time, flow_start;
 		gt_trace_spot gpu_place, gpu_time, flow_end;
@@ -103,38 +112,39 @@ struct gt_trace {
 #define GT_TRACE_HINTS_MAX 8 /* of an event */
 
 /*
- * Begin an event that takes at most bytes. What was written before lacks its last brace, so that
- * each event's text begins with the end of the one before; so does what spot refers to (may be
- * NULL). NULL: trace->error is set.
+ * Begin an event of a part that takes at most bytes. What was written before lacks its last brace,
+ * so that each event's text begins with the end of the one before; so does what spot refers to (may
+ * be NULL). NULL: trace->error is set.
  */
-char *gt_trace_begin(struct gt_trace *trace, size_t bytes, gt_trace_spot *spot);
+char *gt_trace_begin(struct gt_trace *trace, struct gt_trace_part *part, size_t bytes,
+		     gt_trace_spot *spot);
 /* The event ends at end, but for its last brace. Returns trace->error. */
-int gt_trace_end(struct gt_trace *trace, const char *end);
+int gt_trace_end(struct gt_trace *trace, struct gt_trace_part *part, const char *end);
 
 /* Compress what waits. */
 int gt_trace_compress(struct gt_trace *trace);
 /* The next text starts without history. */
 void gt_trace_forget_text(struct gt_trace *trace);
 
-static inline void gt_trace_add_hint(struct gt_trace *trace, const char *p, uint64_t dist)
+static inline void gt_trace_add_hint(struct gt_trace_part *part, const char *p, uint64_t dist)
 {
-	struct gt_deflate_hint *hint = &trace->hints[trace->hint_count++];
+	struct gt_deflate_hint *hint = &part->hints[part->hint_count++];
 
-	hint->at = (uint32_t)(p - trace->text.data);
+	hint->at = (uint32_t)(p - part->text.data);
 	hint->dist = dist <= GT_DEFLATE_WINDOW ? (uint32_t)dist : 0;
 }
 
-static inline gt_trace_spot gt_trace_spot_at(const struct gt_trace *trace, const char *p)
+static inline gt_trace_spot gt_trace_spot_at(const struct gt_trace_part *part, const char *p)
 {
-	return trace->text_start + (uint64_t)(p - trace->text.data);
+	return part->start + (uint64_t)(p - part->text.data);
 }
 
-/* From p on comes what came from spot on, too. */
-static inline void gt_trace_hint(struct gt_trace *trace, const char *p, gt_trace_spot *spot)
+/* From p on comes what came from spot on, too, if that can still be referred to. */
+static inline void gt_trace_hint(struct gt_trace_part *part, const char *p, gt_trace_spot *spot)
 {
-	gt_trace_spot now = gt_trace_spot_at(trace, p);
+	gt_trace_spot now = gt_trace_spot_at(part, p);
 
-	gt_trace_add_hint(trace, p, *spot ? now - *spot : 0);
+	gt_trace_add_hint(part, p, *spot >= part->start ? now - *spot : 0);
 	*spot = now;
 }
 

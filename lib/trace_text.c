@@ -5,65 +5,90 @@
 
 #include <stdlib.h>
 
-#define COMPRESS_BYTES ((size_t)256 << 10) /* at a time: fits the second-level cache */
+#define COMPRESS_BYTES ((size_t)2 << 20) /* at a time */
 
-static int reserve_hints(struct gt_trace *trace)
+static int reserve_hints(struct gt_trace_part *part, size_t count)
 {
-	size_t cap = trace->hint_cap ? 2 * trace->hint_cap : 1024;
+	size_t cap = part->hint_cap ? 2 * part->hint_cap : 1024;
 	struct gt_deflate_hint *hints;
 
-	if (trace->hint_cap - trace->hint_count >= GT_TRACE_HINTS_MAX)
+	if (part->hint_cap - part->hint_count >= count)
 		return 0;
-	hints = realloc(trace->hints, cap * sizeof(*hints));
+	cap = GT_MAX(cap, part->hint_count + count);
+	hints = realloc(part->hints, cap * sizeof(*hints));
 	if (!hints)
 		return -ENOMEM;
-	trace->hints = hints;
-	trace->hint_cap = cap;
+	part->hints = hints;
+	part->hint_cap = cap;
 	return 0;
 }
 
-char *gt_trace_begin(struct gt_trace *trace, size_t bytes, gt_trace_spot *spot)
+char *gt_trace_begin(struct gt_trace *trace, struct gt_trace_part *part, size_t bytes,
+		     gt_trace_spot *spot)
 {
 	char *p;
 
 	if (trace->error)
 		return NULL;
-	p = gt_buf_reserve(&trace->text, bytes + 3);
-	if (!p || reserve_hints(trace)) {
+	p = gt_buf_reserve(&part->text, bytes + 3);
+	if (!p || reserve_hints(part, GT_TRACE_HINTS_MAX)) {
 		trace->error = -ENOMEM;
 		return NULL;
 	}
 	if (spot)
-		gt_trace_hint(trace, p, spot);
+		gt_trace_hint(part, p, spot);
 	else
-		gt_trace_add_hint(trace, p, 0);
+		gt_trace_add_hint(part, p, 0);
 	return GT_JSON_PUT(p, "},\n");
 }
 
-int gt_trace_end(struct gt_trace *trace, const char *end)
+int gt_trace_end(struct gt_trace *trace, struct gt_trace_part *part, const char *end)
 {
-	trace->text.len = (size_t)(end - trace->text.data);
+	part->text.len = (size_t)(end - part->text.data);
 	trace->events++;
-	if (trace->text.len - trace->compressed < COMPRESS_BYTES)
+	if (trace->main.text.len - trace->compressed + trace->gpu.text.len < COMPRESS_BYTES)
 		return 0;
 	return gt_trace_compress(trace);
 }
 
+/* Put the GPU's part behind the main one. */
+static int join_parts(struct gt_trace *trace)
+{
+	struct gt_trace_part *main = &trace->main, *gpu = &trace->gpu;
+	uint32_t shift = (uint32_t)main->text.len;
+	size_t i;
+
+	if (reserve_hints(main, gpu->hint_count))
+		return -ENOMEM;
+	gt_buf_append(&main->text, gpu->text.data, gpu->text.len);
+	if (main->text.failed)
+		return -ENOMEM;
+	for (i = 0; i < gpu->hint_count; i++) {
+		main->hints[main->hint_count] = gpu->hints[i];
+		main->hints[main->hint_count++].at += shift;
+	}
+	gpu->start += gpu->text.len;
+	gpu->text.len = 0;
+	gpu->hint_count = 0;
+	return 0;
+}
+
 int gt_trace_compress(struct gt_trace *trace)
 {
-	struct gt_buf *text = &trace->text;
+	struct gt_buf *text = &trace->main.text;
 	size_t drop;
-	int code;
+	int code = join_parts(trace);
 
-	code = gt_gz_writer_append(trace->gz, text->data, trace->compressed, text->len,
-				   trace->hints, trace->hint_count);
+	if (!code)
+		code = gt_gz_writer_append(trace->gz, text->data, trace->compressed, text->len,
+					   trace->main.hints, trace->main.hint_count);
 	trace->unflushed += text->len - trace->compressed;
-	trace->hint_count = 0;
+	trace->main.hint_count = 0;
 	/* Keep as much as matches can reach. */
 	drop = text->len - GT_MIN(text->len, (size_t)GT_DEFLATE_WINDOW);
 	memmove(text->data, text->data + drop, text->len - drop);
 	text->len -= drop;
-	trace->text_start += drop;
+	trace->main.start += drop;
 	trace->compressed = text->len;
 	if (!trace->error)
 		trace->error = code;
@@ -72,8 +97,8 @@ int gt_trace_compress(struct gt_trace *trace)
 
 void gt_trace_forget_text(struct gt_trace *trace)
 {
-	trace->text_start += trace->text.len;
-	trace->text.len = 0;
+	trace->main.start += trace->main.text.len;
+	trace->main.text.len = 0;
 	trace->compressed = 0;
 	trace->unflushed = 0;
 }

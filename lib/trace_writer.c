@@ -9,9 +9,11 @@ static void trace_free(struct gt_trace *trace)
 {
 	gt_trace_tracks_release(trace);
 	gt_pieces_free(trace->pieces);
-	gt_buf_release(&trace->text);
+	gt_buf_release(&trace->main.text);
+	gt_buf_release(&trace->gpu.text);
 	gt_buf_release(&trace->about);
-	free(trace->hints);
+	free(trace->main.hints);
+	free(trace->gpu.hints);
 	free(trace);
 }
 
@@ -40,7 +42,8 @@ int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags,
 	if (!trace)
 		return gt_err_sys(err, -ENOMEM, "cannot write '%s'", path);
 	trace->base_ns = base_ns;
-	trace->text_start = 1;
+	trace->main.start = 1;
+	trace->gpu.start = 1;
 	trace->real_pid = meta->pid;
 	trace->pid = meta->pid + (meta->pid < GT_TRACE_DEVICES_MAX ? GT_TRACE_PID_OFFSET : 0);
 	snprintf(trace->comm, sizeof(trace->comm), "%s", meta->comm ? meta->comm : "");
@@ -86,7 +89,7 @@ int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
 
 size_t gt_trace_pending_bytes(const struct gt_trace *trace)
 {
-	return trace->unflushed + trace->text.len - trace->compressed;
+	return trace->unflushed + trace->main.text.len - trace->compressed + trace->gpu.text.len;
 }
 
 uint64_t gt_trace_event_count(const struct gt_trace *trace)
