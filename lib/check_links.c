@@ -6,62 +6,38 @@
 
 #include <stdlib.h>
 
-#define FIRST_SLOTS UINT32_C(1024)
-#define MAX_SLOTS   (UINT32_C(1) << 20) /* 64 MiB */
-#define MAX_OP_IDS  ((size_t)4 << 20)
+#define MAX_LINKS  (UINT32_C(768) << 10) /* 64 MiB with their table */
+#define MAX_OP_IDS ((size_t)4 << 20)
 
-static uint32_t slot_of(int64_t id, uint32_t slot_count)
+static struct gt_check_link *link_at(struct gt_check_links *links, uint32_t index)
 {
-	return (uint32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (slot_count - 1);
-}
-
-static bool grow(struct gt_check_links *links)
-{
-	uint32_t slot_count = links->slot_count ? links->slot_count * 2 : FIRST_SLOTS;
-	struct gt_check_link *slots = calloc(slot_count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (uint32_t i = 0; i < links->slot_count; i++) {
-		uint32_t at = slot_of(links->slots[i].id, slot_count);
-
-		if (!links->slots[i].used)
-			continue;
-		while (slots[at].used)
-			at = (at + 1) & (slot_count - 1);
-		slots[at] = links->slots[i];
-	}
-	free(links->slots);
-	links->slots = slots;
-	links->slot_count = slot_count;
-	return true;
+	return &((struct gt_check_link *)(void *)links->links.data)[index];
 }
 
 /* 0: *ret is the link, NULL when there are too many. */
 static int find_link(struct gt_checker *checker, int64_t id, struct gt_check_link **ret)
 {
 	struct gt_check_links *links = &checker->links;
-	bool full = links->count >= links->slot_count / 4 * 3;
-	uint32_t at;
+	uint32_t *number = gt_id_map_find(&links->numbers, id);
+	struct gt_check_link link = { .id = id };
 
-	if (full && links->slot_count < MAX_SLOTS) {
-		if (!grow(links))
-			return -ENOMEM;
-		full = false;
-	}
-	at = slot_of(id, links->slot_count);
-	while (links->slots[at].used && links->slots[at].id != id)
-		at = (at + 1) & (links->slot_count - 1);
-	*ret = &links->slots[at];
-	if ((*ret)->used)
+	if (number) {
+		*ret = link_at(links, *number);
 		return 0;
-	if (full) {
+	}
+	*ret = NULL;
+	if (links->numbers.count >= MAX_LINKS) {
 		checker->check->health.not_compared++;
-		*ret = NULL;
 		return 0;
 	}
-	**ret = (struct gt_check_link){ .id = id, .used = true };
-	links->count++;
+	number = gt_id_map_put(&links->numbers, id);
+	if (!number)
+		return -ENOMEM;
+	*number = links->numbers.count - 1;
+	gt_buf_append(&links->links, &link, sizeof(link));
+	if (links->links.failed)
+		return -ENOMEM;
+	*ret = link_at(links, *number);
 	return 0;
 }
 
@@ -306,10 +282,8 @@ void gt_check_links_finish(struct gt_checker *checker)
 	if (links->op_ids.len)
 		qsort(links->op_ids.data, links->op_ids.len / sizeof(int64_t), sizeof(int64_t),
 		      by_id);
-	for (uint32_t i = 0; i < links->slot_count; i++) {
-		if (links->slots[i].used)
-			judge_link(checker, &links->slots[i]);
-	}
+	for (uint32_t i = 0; i < links->numbers.count; i++)
+		judge_link(checker, link_at(links, i));
 	if (!health->gpu_ops)
 		gt_check_add(checker, GT_CHECK_G_NONE, NULL, NULL);
 	else if (health->gpu_without_launch == health->gpu_ops)
@@ -318,6 +292,7 @@ void gt_check_links_finish(struct gt_checker *checker)
 
 void gt_check_links_release(struct gt_check_links *links)
 {
-	free(links->slots);
+	gt_id_map_release(&links->numbers);
+	gt_buf_release(&links->links);
 	gt_buf_release(&links->op_ids);
 }

@@ -6,6 +6,7 @@
 #define GT_CHECK_PRIV_H
 
 #include "check.h"
+#include "id_map.h"
 #include "interner.h"
 
 enum gt_check_field {
@@ -41,16 +42,14 @@ struct gt_check_link {
 	uint16_t launches; /* runtime or driver calls; counts saturate */
 	uint16_t starts;   /* of arrows */
 	uint16_t ends;
-	bool used;
 	bool is_launch; /* by its name */
 	bool is_graph;
 };
 
 struct gt_check_links {
-	struct gt_check_link *slots; /* hash table */
-	uint32_t slot_count;         /* a power of two */
-	uint32_t count;
-	struct gt_buf op_ids; /* int64_t each: External ids of ops */
+	struct gt_id_map numbers; /* by correlation: the index in links */
+	struct gt_buf links;      /* struct gt_check_link */
+	struct gt_buf op_ids;     /* int64_t each: External ids of ops */
 	int64_t first_launch_ns;
 	int64_t last_gpu_ns;
 };
