@@ -15,5 +15,6 @@
 int cmd_run(int argc, char **argv);
 int cmd_summary(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_cut(int argc, char **argv);
 
 #endif
