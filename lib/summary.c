@@ -236,6 +236,36 @@ static int by_start(const void *a, const void *b)
 	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_step_range *ret)
+{
+	size_t count = summary->step_count;
+	uint64_t *times;
+
+	*ret = (struct gt_step_range){ .count = count };
+	if (!count)
+		return 0;
+	times = malloc(count * sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		times[i] = summary->steps[i].dur_ns;
+	qsort(times, count, sizeof(*times), by_value);
+	ret->min_ns = times[0];
+	ret->median_ns =
+		count % 2 ? times[count / 2]
+			  : times[count / 2 - 1] + (times[count / 2] - times[count / 2 - 1]) / 2;
+	ret->max_ns = times[count - 1];
+	free(times);
+	return 0;
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)

@@ -125,6 +125,16 @@ bool gt_summary_is_lossy(const struct gt_summary *summary);
  */
 void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out);
 
+struct gt_step_range { /* durations of the steps; all 0 without any */
+	size_t count;
+	uint64_t min_ns;
+	uint64_t median_ns;
+	uint64_t max_ns;
+};
+
+/* 0 or -ENOMEM. */
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_step_range *ret);
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 enum gt_summary_format { GT_SUMMARY_TABLE, GT_SUMMARY_JSON, GT_SUMMARY_CSV, GT_SUMMARY_MARKDOWN };

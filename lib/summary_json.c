@@ -68,7 +68,7 @@ static void put_steps(const struct gt_summary *summary, struct gt_buf *out)
 	gt_buf_byte(out, ']');
 }
 
-static void put_gpus(const struct gt_summary *summary, struct gt_buf *out)
+void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *out)
 {
 	gt_buf_text(out, ",\"gpus\":[");
 	for (size_t i = 0; i < summary->gpu_count; i++) {
@@ -186,7 +186,7 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	gt_buf_byte(out, ',');
 	put_text(out, "devices", gt_buf_str(&summary->devices));
 	put_steps(summary, out);
-	put_gpus(summary, out);
+	gt_summary_put_gpus_json(summary, out);
 	put_stats(&summary->kernels, false, "kernels", style, out);
 	put_stats(&summary->copies, false, "copies", style, out);
 	put_stats(&summary->calls, true, "blocking", style, out);
