@@ -188,13 +188,6 @@ static int on_event(void *context, const struct gt_trace_event *event)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(text + len - end_len, end);
-}
-
 static void add_if(struct gt_checker *checker, enum gt_check_rule rule, uint64_t count)
 {
 	checker->check->findings[rule].count += count;
@@ -219,9 +212,9 @@ static void check_container(struct gt_checker *checker, const char *path)
 	add_if(checker, GT_CHECK_T_TWICE, read->repeated);
 	if (!strcmp(path, "-"))
 		return;
-	add_if(checker, GT_CHECK_C_NAME, !ends_in(path, gz->members ? ".gz" : ".json"));
+	add_if(checker, GT_CHECK_C_NAME, !gt_text_ends(path, gz->members ? ".gz" : ".json"));
 	add_if(checker, GT_CHECK_C_PTNAME,
-	       !ends_in(path, ".pt.trace.json") && !ends_in(path, ".pt.trace.json.gz"));
+	       !gt_text_ends(path, ".pt.trace.json") && !gt_text_ends(path, ".pt.trace.json.gz"));
 }
 
 static void check_about(struct gt_checker *checker)

@@ -26,11 +26,13 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-static const char *skip_space(const char *at, const char *end)
+/* Control characters between tokens are passed over, too. */
+static void skip_space(struct cleaner *c)
 {
-	while (at < end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
-		at++;
-	return at;
+	for (; c->at < c->end && (unsigned char)*c->at <= ' '; c->at++) {
+		if (!*c->at || !strchr(" \n\t\r", *c->at))
+			c->flaws |= GT_JSON_FLAW_SYNTAX;
+	}
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */
@@ -263,17 +265,17 @@ static bool open_container(struct cleaner *c)
 /* A key with its colon. HTA wants the blank behind that of "rank" kept. */
 static bool clean_key(struct cleaner *c)
 {
-	const char *value;
+	const char *colon;
 
 	if (*c->at != '"' || !clean_string(c))
 		return false;
-	c->at = skip_space(c->at, c->end);
+	skip_space(c);
 	if (c->at >= c->end || *c->at != ':')
 		return false;
-	value = skip_space(++c->at, c->end);
-	gt_buf_append(c->out, ": ", value > c->at ? 2 : 1);
-	c->at = value;
-	return value < c->end;
+	colon = c->at++;
+	skip_space(c);
+	gt_buf_append(c->out, ": ", c->at > colon + 1 ? 2 : 1);
+	return c->at < c->end;
 }
 
 /* The next value, or the opening bracket of one; *ret_opened says so. */
@@ -302,7 +304,7 @@ static bool clean(struct cleaner *c)
 	do {
 		bool opened = false;
 
-		c->at = skip_space(c->at, c->end);
+		skip_space(c);
 		if (c->at >= c->end)
 			return false;
 		if (*c->at == ',' && c->depth) {

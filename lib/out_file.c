@@ -27,13 +27,6 @@ struct gt_out_file {
 	struct isal_zstream stream;
 };
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(text + len - end_len, end);
-}
-
 static int check_path(const char *path, bool overwrite, struct gt_err *err)
 {
 	struct stat st;
@@ -53,7 +46,7 @@ static int allocate(struct gt_out_file *out, const char *path)
 	if (asprintf(&out->temporary, "%s.%ld.tmp", path, (long)getpid()) < 0)
 		out->temporary = NULL;
 	out->buf = malloc(BUF_BYTES);
-	out->compress = ends_in(path, ".gz");
+	out->compress = gt_text_ends(path, ".gz");
 	if (!out->path || !out->temporary || !out->buf)
 		return -ENOMEM;
 	if (!out->compress)

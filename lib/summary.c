@@ -243,25 +243,31 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-int gt_summary_step_range(const struct gt_summary *summary, struct gt_step_range *ret)
+struct gt_range gt_range_of(uint64_t *values, size_t count)
+{
+	struct gt_range ret = { .count = count };
+
+	if (!count)
+		return ret;
+	qsort(values, count, sizeof(*values), by_value);
+	ret.min = values[0];
+	ret.median =
+		count % 2 ? values[count / 2]
+			  : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
+	ret.max = values[count - 1];
+	return ret;
+}
+
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret)
 {
 	size_t count = summary->step_count;
-	uint64_t *times;
+	uint64_t *times = malloc((count + 1) * sizeof(*times));
 
-	*ret = (struct gt_step_range){ .count = count };
-	if (!count)
-		return 0;
-	times = malloc(count * sizeof(*times));
 	if (!times)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		times[i] = summary->steps[i].dur_ns;
-	qsort(times, count, sizeof(*times), by_value);
-	ret->min_ns = times[0];
-	ret->median_ns =
-		count % 2 ? times[count / 2]
-			  : times[count / 2 - 1] + (times[count / 2] - times[count / 2 - 1]) / 2;
-	ret->max_ns = times[count - 1];
+	*ret = gt_range_of(times, count);
 	free(times);
 	return 0;
 }

@@ -125,15 +125,18 @@ bool gt_summary_is_lossy(const struct gt_summary *summary);
  */
 void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out);
 
-struct gt_step_range { /* durations of the steps; all 0 without any */
+struct gt_range { /* all 0 without values */
 	size_t count;
-	uint64_t min_ns;
-	uint64_t median_ns;
-	uint64_t max_ns;
+	uint64_t min;
+	uint64_t median;
+	uint64_t max;
 };
 
-/* 0 or -ENOMEM. */
-int gt_summary_step_range(const struct gt_summary *summary, struct gt_step_range *ret);
+/* Of these values, which get sorted. */
+struct gt_range gt_range_of(uint64_t *values, size_t count);
+
+/* Of the durations of the steps, in ns. 0 or -ENOMEM. */
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 

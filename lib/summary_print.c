@@ -216,15 +216,15 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 
 static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 {
-	struct gt_step_range range;
+	struct gt_range range;
 
 	if (gt_summary_step_range(summary, &range)) {
 		out->failed = true;
 		return;
 	}
 	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", range.count,
-		      range.count == 1 ? "" : "s", time_text(range.min_ns).text,
-		      time_text(range.median_ns).text, time_text(range.max_ns).text);
+		      range.count == 1 ? "" : "s", time_text(range.min).text,
+		      time_text(range.median).text, time_text(range.max).text);
 }
 
 static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,

@@ -116,7 +116,7 @@ static int by_rank(const void *a, const void *b)
 
 static uint64_t duration(const struct gt_rank_row *row, bool by_step)
 {
-	return by_step ? row->steps.median_ns : row->span_ns;
+	return by_step ? row->steps.median : row->span_ns;
 }
 
 static void find_slowest(struct gt_summary_ranks *ranks)

@@ -20,7 +20,7 @@ struct gt_rank_row {
 	int64_t rank; /* -1: not known */
 	int64_t world_size;
 	uint64_t events;
-	struct gt_step_range steps;
+	struct gt_range steps; /* durations in ns */
 	/* all GPUs of the file together */
 	size_t gpu_count;
 	uint64_t span_ns;

@@ -16,7 +16,7 @@ static const struct {
 	size_t offset;      /* of a uint64_t in struct gt_rank_row */
 	bool is_share;
 } figures[] = {
-	{ "step", "step", "step_median", offsetof(struct gt_rank_row, steps.median_ns), false },
+	{ "step", "step", "step_median", offsetof(struct gt_rank_row, steps.median), false },
 	{ "GPU span", "GPU span", "span", offsetof(struct gt_rank_row, span_ns), false },
 	{ "busy", NULL, "busy", offsetof(struct gt_rank_row, busy_ns), true },
 	{ "computation", "compute", "compute", offsetof(struct gt_rank_row, compute_ns), true },
@@ -57,38 +57,23 @@ static struct gt_time_text time_of(uint64_t ns)
 /* ---- spread ---------------------------------------------------------------------------------- */
 
 struct spread {
-	uint64_t min;
-	uint64_t median;
-	uint64_t max;
+	struct gt_range range;
 	const struct gt_rank_row *at_max;
 };
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 /* values has room for all rows. There is at least one. */
-static void find_spread(const struct gt_summary_ranks *ranks, size_t figure, uint64_t *values,
-			struct spread *ret)
+static struct spread find_spread(const struct gt_summary_ranks *ranks, size_t figure,
+				 uint64_t *values)
 {
-	size_t count = ranks->readable;
+	struct spread ret = { .at_max = &ranks->rows[0] };
 
-	*ret = (struct spread){ 0 };
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < ranks->readable; i++) {
 		values[i] = value_of(&ranks->rows[i], figure);
-		if (!ret->at_max || values[i] > ret->max) {
-			ret->at_max = &ranks->rows[i];
-			ret->max = values[i];
-		}
+		if (values[i] > value_of(ret.at_max, figure))
+			ret.at_max = &ranks->rows[i];
 	}
-	qsort(values, count, sizeof(*values), by_value);
-	ret->min = values[0];
-	ret->median =
-		count % 2 ? values[count / 2]
-			  : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
+	ret.range = gt_range_of(values, ranks->readable);
+	return ret;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -153,14 +138,15 @@ static void put_spreads(const struct gt_summary_ranks *ranks, const struct gt_su
 	for (size_t k = 0; k < ARRAY_SIZE(figures); k++) {
 		struct spread spread;
 
-		find_spread(ranks, k, values, &spread);
-		if (!spread.max)
+		spread = find_spread(ranks, k, values);
+		if (!spread.range.max)
 			continue;
-		gt_text_cell(&table, "%s", time_of(spread.min).text);
-		gt_text_cell(&table, "%s", time_of(spread.median).text);
-		gt_text_cell(&table, "%s", time_of(spread.max).text);
-		if (spread.median)
-			gt_text_cell(&table, "%.3f", (double)spread.max / (double)spread.median);
+		gt_text_cell(&table, "%s", time_of(spread.range.min).text);
+		gt_text_cell(&table, "%s", time_of(spread.range.median).text);
+		gt_text_cell(&table, "%s", time_of(spread.range.max).text);
+		if (spread.range.median)
+			gt_text_cell(&table, "%.3f",
+				     (double)spread.range.max / (double)spread.range.median);
 		else
 			gt_text_cell(&table, "-");
 		if (spread.at_max->rank >= 0)
@@ -184,15 +170,16 @@ static void put_slowest(const struct gt_summary_ranks *ranks, const char *line, 
 		out->failed = true;
 		return;
 	}
-	find_spread(ranks, by_step ? STEP_FIGURE : SPAN_FIGURE, values, &spread);
+	spread = find_spread(ranks, by_step ? STEP_FIGURE : SPAN_FIGURE, values);
 	free(values);
 	gt_buf_printf(out, "%sslowest: ", line);
 	put_rank_name(out, slowest);
 	gt_buf_printf(out, ", %s %s", by_step ? "whose median step takes" : "whose GPU work spans",
-		      time_of(spread.max).text);
-	if (spread.median)
+		      time_of(spread.range.max).text);
+	if (spread.range.median)
 		gt_buf_printf(out, ", %.1f%% more than the median of all",
-			      100.0 * (double)(spread.max - spread.median) / (double)spread.median);
+			      100.0 * (double)(spread.range.max - spread.range.median) /
+				      (double)spread.range.median);
 	gt_buf_byte(out, '\n');
 }
 
@@ -302,11 +289,11 @@ static void put_json_row(const struct gt_rank_row *row, struct gt_buf *out)
 	put_known(out, "rank", row->rank, 0);
 	put_known(out, "world_size", row->world_size, 1);
 	gt_buf_printf(out, ",\"step_times\":{\"count\":%zu,\"min_us\":", row->steps.count);
-	put_us(out, row->steps.min_ns);
+	put_us(out, row->steps.min);
 	gt_buf_text(out, ",\"median_us\":");
-	put_us(out, row->steps.median_ns);
+	put_us(out, row->steps.median);
 	gt_buf_text(out, ",\"max_us\":");
-	put_us(out, row->steps.max_ns);
+	put_us(out, row->steps.max);
 	gt_buf_byte(out, '}');
 	gt_buf_append(out, row->gpus.data, row->gpus.len);
 	gt_buf_printf(out, ",\"health\":{\"salvaged\":%s,\"events\":%llu}}",
@@ -324,13 +311,13 @@ static void put_json_spreads(const struct gt_summary_ranks *ranks, struct gt_buf
 	for (size_t k = 0; ranks->readable && k < ARRAY_SIZE(figures); k++) {
 		struct spread spread;
 
-		find_spread(ranks, k, values, &spread);
+		spread = find_spread(ranks, k, values);
 		gt_buf_printf(out, "%s\n\"%s\":{\"min_us\":", k ? "," : "", figures[k].key);
-		put_us(out, spread.min);
+		put_us(out, spread.range.min);
 		gt_buf_text(out, ",\"median_us\":");
-		put_us(out, spread.median);
+		put_us(out, spread.range.median);
 		gt_buf_text(out, ",\"max_us\":");
-		put_us(out, spread.max);
+		put_us(out, spread.range.max);
 		gt_buf_text(out, ",\"max_path\":");
 		gt_safe_put_json(out, text_of(spread.at_max->path));
 		gt_buf_byte(out, '}');

@@ -2,27 +2,22 @@
  * trace_files.c - see trace_files.h.
  */
 #include "base.h"
+#include "str.h"
 #include "trace_files.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len >= end_len && !strcmp(text + len - end_len, end);
-}
-
 static bool is_json(const char *name)
 {
-	return name[0] != '.' && (ends_in(name, ".json") || ends_in(name, ".json.gz"));
+	return name[0] != '.' && (gt_text_ends(name, ".json") || gt_text_ends(name, ".json.gz"));
 }
 
 static bool is_trace(const char *name)
 {
-	return name[0] != '.' && (ends_in(name, "trace.json") || ends_in(name, "trace.json.gz"));
+	return name[0] != '.' &&
+	       (gt_text_ends(name, "trace.json") || gt_text_ends(name, "trace.json.gz"));
 }
 
 static bool is_regular(const char *path)
@@ -57,7 +52,7 @@ static int add_entry(struct gt_trace_files *files, const char *directory, const 
 	int rc;
 
 	if (asprintf(&path, "%s%s%s", is_here ? "" : directory,
-		     is_here || ends_in(directory, "/") ? "" : "/", name) < 0)
+		     is_here || gt_text_ends(directory, "/") ? "" : "/", name) < 0)
 		return -ENOMEM;
 	rc = is_regular(path) ? gt_trace_files_add_path(files, path) : 0;
 	free(path);

@@ -65,6 +65,8 @@ static void test_flaws(void **state)
 	assert_clean("[,1,,2,]", "[1,2] 1");
 	assert_clean("[1 2]", "[1,2] 1");
 	assert_clean("{\"a\":1,}", "{\"a\":1} 1");
+	assert_clean("[1,\x01 2\x7f]", "refused");
+	assert_clean("[1,\x01 \f2]", "[1,2] 1");
 	assert_clean("[007,-1.-23,1.,12345678901234567890123e]",
 		     "[7.000000,-1.023000,null,null] 1");
 	assert_clean("[\"\\U \\u12 \\x\"]", "[\"\\\\U \\\\u12 \\\\x\"] 1");

@@ -97,7 +97,7 @@ static void test_rows(void **state)
 		assert_int_equal(ranks->rows[i].gpu_count, 1);
 		assert_int_equal(ranks->rows[i].compute_ns, 10000);
 	}
-	assert_int_equal(ranks->rows[2].steps.median_ns, 120000);
+	assert_int_equal(ranks->rows[2].steps.median, 120000);
 	assert_int_equal(ranks->rows[2].exposed_comm_ns, 50000);
 	assert_int_equal(ranks->rows[2].span_ns, 60000);
 	assert_ptr_equal(ranks->slowest, &ranks->rows[2]);
@@ -161,7 +161,7 @@ static void test_many(void **state)
 	assert_int_equal(ranks->readable, 200);
 	for (int i = 0; i < 200; i++) {
 		assert_int_equal(ranks->rows[i].rank, i);
-		assert_int_equal(ranks->rows[i].steps.median_ns, (100 + i) * 1000);
+		assert_int_equal(ranks->rows[i].steps.median, (100 + i) * 1000);
 	}
 	assert_ptr_equal(ranks->slowest, &ranks->rows[199]);
 	gt_summary_ranks_free(ranks);
