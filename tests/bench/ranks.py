@@ -12,6 +12,7 @@ import tempfile
 import time
 
 EVENTS = 3000
+TIME = '/usr/bin/time'
 
 
 def trace(rank, world_size):
@@ -28,12 +29,17 @@ def trace(rank, world_size):
 
 
 def measure(gtrace, folder):
-    start = time.monotonic()
-    child = subprocess.Popen([gtrace, 'summary', folder], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    if status:
-        sys.exit(f'{gtrace} summary {folder}: status {status}')
-    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+    """Seconds, CPU seconds and peak KiB. A child's own peak is at least that of the Python which
+    starts it, so GNU time must stand between; without it the peak is '-'."""
+    timed = [TIME, '-f', '%M'] if os.path.exists(TIME) else []
+    before, start = os.times(), time.monotonic()
+    done = subprocess.run([*timed, gtrace, 'summary', folder], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    seconds, after = time.monotonic() - start, os.times()
+    if done.returncode:
+        sys.exit(f'{gtrace} summary {folder}: {done.stderr}')
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return seconds, cpu, done.stderr.split()[-1] if timed else '-'
 
 
 def main():
@@ -45,7 +51,7 @@ def main():
                     file.write(trace(rank, count))
             measure(gtrace, folder)  # into the page cache
             seconds, cpu, peak = measure(gtrace, folder)
-            print(f'{count:5} ranks of {EVENTS} events  {seconds:6.2f} s  {cpu:6.2f} s of CPU  {peak:6} KiB peak')
+            print(f'{count:5} ranks of {EVENTS} events  {seconds:6.2f} s  {cpu:6.2f} s of CPU  {peak:>6} KiB peak')
 
 
 if __name__ == '__main__':
