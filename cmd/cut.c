@@ -3,6 +3,7 @@
 #include "cut.h"
 #include "die.h"
 #include "json_reader.h"
+#include "losses.h"
 #include "options.h"
 #include "summary.h"
 
@@ -116,25 +117,11 @@ static void read_choice(struct gt_cut_choice *choice)
 
 /* ---- the cut --------------------------------------------------------------------------------- */
 
-static bool warn_of_losses(const char *path, const struct gt_cut_result *result)
-{
-	struct gt_summary about = { .read = result->read, .gz = result->gz };
-	struct gt_buf losses = { 0 };
-	const char *at, *end;
-
-	gt_summary_losses(&about, &losses);
-	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
-		end = memchr(at, '\n', (size_t)(losses.data + losses.len - at));
-		warn("%s: %.*s", path, (int)(end - at), at);
-	}
-	gt_buf_release(&losses);
-	return gt_summary_is_lossy(&about);
-}
-
 static int cut_file(const char *path)
 {
 	struct gt_cut_choice choice;
 	struct gt_cut_result result;
+	struct gt_summary losses = { 0 };
 	struct gt_trace_copy *copy;
 	struct gt_buf about = { 0 };
 	struct gt_err err;
@@ -161,7 +148,10 @@ static int cut_file(const char *path)
 	if (lost)
 		warn("%s: %llu events are no JSON and were left out", path,
 		     (unsigned long long)lost);
-	return warn_of_losses(path, &result) || lost ? STATUS_LOSSES : 0;
+	losses.read = result.read;
+	losses.gz = result.gz;
+	warn_of_losses(&losses, path);
+	return lost || gt_summary_is_lossy(&losses) ? STATUS_LOSSES : 0;
 }
 
 int cmd_cut(int argc, char **argv)

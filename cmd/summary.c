@@ -1,6 +1,7 @@
 #include "base.h"
 #include "cmd.h"
 #include "die.h"
+#include "losses.h"
 #include "options.h"
 #include "summary.h"
 #include "summary_ranks.h"
@@ -63,20 +64,6 @@ static size_t terminal_width(void)
 	return size.ws_col;
 }
 
-/* Formats for programs have no place for them above the tables. */
-static void warn_of_losses(const struct gt_summary *summary)
-{
-	struct gt_buf losses = { 0 };
-	const char *at, *end;
-
-	gt_summary_losses(summary, &losses);
-	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {
-		end = memchr(at, '\n', (size_t)(losses.data + losses.len - at));
-		warn("%s: %.*s", summary->path, (int)(end - at), at);
-	}
-	gt_buf_release(&losses);
-}
-
 static int summarize(const char *path)
 {
 	struct gt_summary_style style = { .format = format, .sort = sort };
@@ -95,8 +82,9 @@ static int summarize(const char *path)
 	if (gt_summary_print(summary, &style, &text) < 0)
 		die(STATUS_FAILURE, "out of memory");
 	fwrite(text.data, 1, text.len, stdout);
+	/* Formats for programs have no place for them above the tables. */
 	if (format == GT_SUMMARY_JSON || format == GT_SUMMARY_CSV)
-		warn_of_losses(summary);
+		warn_of_losses(summary, path);
 	lossy = gt_summary_is_lossy(summary);
 	gt_buf_release(&text);
 	gt_summary_free(summary);

@@ -48,11 +48,6 @@ static void count_one(uint16_t *count)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static bool has(struct gt_str text, const char *part, size_t len)
-{
-	return text.len && memmem(text.ptr, text.len, part, len);
-}
-
 static bool is_graph_launch(struct gt_str name)
 {
 	return gt_str_starts(name, GT_STR("cudaGraphLaunch")) ||
@@ -67,9 +62,10 @@ static bool is_launch(struct gt_str name)
 		return false;
 	if (is_graph_launch(name))
 		return true;
-	if (has(name, "Graph", 5) || has(name, "LaunchHostFunc", 14))
+	if (gt_str_has(name, GT_STR("Graph")) || gt_str_has(name, GT_STR("LaunchHostFunc")))
 		return false;
-	return has(name, "Launch", 6) || has(name, "Memcpy", 6) || has(name, "Memset", 6);
+	return gt_str_has(name, GT_STR("Launch")) || gt_str_has(name, GT_STR("Memcpy")) ||
+	       gt_str_has(name, GT_STR("Memset"));
 }
 
 /* External id of an event, 0 when it has none. */

@@ -162,25 +162,20 @@ static void split_gpu_time(struct gt_summary_gpu *gpu)
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
-static bool has(struct gt_str text, struct gt_str part)
-{
-	return text.ptr && memmem(text.ptr, text.len, part.ptr, part.len);
-}
-
 /*
  * Whether a CUDA or HIP call makes the host wait: for the GPU, for a copy (those not Async; sets
  * do not block), or for memory of the device or pinned memory, whose mapping stops the device.
  */
 static bool blocks_host(struct gt_str name)
 {
-	if (has(name, GT_STR("Synchronize")))
+	if (gt_str_has(name, GT_STR("Synchronize")))
 		return true;
-	if (has(name, GT_STR("Async")) || has(name, GT_STR("Graph")))
+	if (gt_str_has(name, GT_STR("Async")) || gt_str_has(name, GT_STR("Graph")))
 		return false;
-	return has(name, GT_STR("Memcpy")) || has(name, GT_STR("Malloc")) ||
-	       has(name, GT_STR("Free")) || has(name, GT_STR("MemAlloc")) ||
-	       has(name, GT_STR("HostAlloc")) || has(name, GT_STR("HostRegister")) ||
-	       has(name, GT_STR("HostUnregister"));
+	return gt_str_has(name, GT_STR("Memcpy")) || gt_str_has(name, GT_STR("Malloc")) ||
+	       gt_str_has(name, GT_STR("Free")) || gt_str_has(name, GT_STR("MemAlloc")) ||
+	       gt_str_has(name, GT_STR("HostAlloc")) || gt_str_has(name, GT_STR("HostRegister")) ||
+	       gt_str_has(name, GT_STR("HostUnregister"));
 }
 
 static int add_host_call(struct gt_summary *summary, const struct gt_trace_event *event,

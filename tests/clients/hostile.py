@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`gtrace summary` and `gtrace check --repair` of files that are odd, cut, damaged or no traces: the
+"""`gtrace summary`, `check --repair` and `cut` of files that are odd, cut, damaged or no traces: the
 exit status and the words that each deserves, within seconds and a bounded memory, whatever the file
-holds. What is repaired loads in Python's json, with all that the summary counted.
+holds. What is written loads in Python's json, with all that the summary counted.
 
 Usage: tests/clients/hostile.py BUILD. Generates its inputs; those of $GTRACE_CORPUS/data/hostile
 (../shared) are tried as well where they are. Prints TAP.
@@ -279,6 +279,28 @@ def repair_problem(gtrace, name, path, status, count=None):
     return None
 
 
+def cut_problem(gtrace, name, path, status, count=None):
+    """gtrace cut of the same file."""
+    out = path + '.cut.json'
+    done = timed([gtrace, 'cut', '--category', 'kernel', '-o', out, path], f'cut, {name}')
+    if not done:
+        return f'cut: no end after {TIMEOUT_S} s'
+    if done.returncode not in ((REFUSED,) if status == REFUSED else (OK, LOSSY)):
+        return f'cut: exit status {done.returncode}: {done.stderr.decode()!r}'
+    if status == REFUSED:
+        return 'cut: refused, but written' if os.path.exists(out) else None
+    with open(out, 'rb') as file:
+        content = file.read()
+    os.unlink(out)
+    try:
+        kept = json.loads(content, parse_constant=no_constant)['traceEvents']
+    except (ValueError, KeyError, RecursionError) as error:
+        return f'cut, but {error}'
+    if count is not None and sum(event.get('cat') == 'kernel' for event in kept) < count:
+        return f'cut: {len(kept)} events, not {count}'
+    return None
+
+
 def problem(gtrace, name, path, status, words, count=None):
     done = timed([gtrace, 'summary', '--format=json', path], f'summary, {name}')
     if not done:
@@ -318,7 +340,8 @@ def main():
                 file.write(content)
             sound = LOSSY if status == OK and name in UNSOUND else status
             report(name, problem(gtrace, name, path, status, words, count) or
-                   repair_problem(gtrace, name, path, sound, count))
+                   repair_problem(gtrace, name, path, sound, count) or
+                   cut_problem(gtrace, name, path, status, count))
     if not glob.glob(f'{folder}/*'):
         print(f'ok - hostile: files of the corpus # SKIP no files in {folder} (GTRACE_CORPUS)')
     for path in sorted(glob.glob(f'{folder}/*')):
@@ -330,7 +353,8 @@ def main():
                 status = CORPUS[name][0]
                 sound = LOSSY if status == OK and name in UNSOUND else status
                 report(name, problem(gtrace, name, path, *CORPUS[name]) or
-                       repair_problem(gtrace, name, link, sound))
+                       repair_problem(gtrace, name, link, sound) or
+                       cut_problem(gtrace, name, link, status))
     print('# slowest: ' + '; '.join(f'{what} {cpu:.2f} s' for cpu, what in sorted(seconds)[:-6:-1]))
     return 1 if failed else 0
 
