@@ -301,6 +301,7 @@ int gt_check_read(struct gt_check **ret, struct gt_gz_reader *gz, const char *pa
 	struct gt_trace_hooks hooks = { &checker, on_event, on_member };
 	int rc = new_check(&checker.check, path);
 
+	err->code = 0;
 	if (!rc)
 		rc = gt_trace_read(gz, &hooks, &checker.check->read, err);
 	if (!rc)
@@ -310,7 +311,9 @@ int gt_check_read(struct gt_check **ret, struct gt_gz_reader *gz, const char *pa
 	gt_buf_release(&checker.clean);
 	if (rc) {
 		gt_check_free(checker.check);
-		return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
+		if (rc == -ENOMEM)
+			return gt_err_set(err, rc, "out of memory");
+		return err->code ? rc : gt_err_sys(err, rc, "cannot write the copy");
 	}
 	*ret = checker.check;
 	return 0;
