@@ -318,3 +318,28 @@ void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str
 		}
 	}
 }
+
+struct gt_str gt_trace_event_arg(const struct gt_trace_event *event, struct gt_str quoted_key)
+{
+	return gt_json_find_last(event->args, quoted_key);
+}
+
+int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quoted_key)
+{
+	struct gt_str args = event->args, raw;
+	const char *at = args.len ? gt_json_skip_space(args.ptr + 1) : NULL;
+	int64_t value;
+
+	/* Kineto writes ids first, other tools that wrote the file again may not. */
+	if (at && args.len > quoted_key.len && !memcmp(at, quoted_key.ptr, quoted_key.len) &&
+	    at[quoted_key.len] == ':') {
+		at = gt_json_skip_space(at + quoted_key.len + 1);
+		if (short_int(&at, &value) && number_ends(*at))
+			return value;
+	}
+	raw = gt_json_find_last(args, quoted_key);
+	at = raw.ptr;
+	if (at && short_int(&at, &value) && number_ends(*at))
+		return value;
+	return gt_json_int(raw, &value) ? value : 0;
+}
