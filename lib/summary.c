@@ -259,12 +259,23 @@ static int add_span(struct gt_summary *summary, const struct gt_trace_event *eve
 	}
 }
 
+static int64_t clamp(int64_t ns)
+{
+	return GT_MAX(GT_MIN(ns, TIME_MAX_NS), -TIME_MAX_NS);
+}
+
 static int on_event(void *context, const struct gt_trace_event *event)
 {
 	struct gt_summary *summary = context;
 	struct gt_trace_event clamped;
 	int64_t dur_ns;
+	int rc;
 
+	if (event->phase == 'i') {
+		clamped = *event;
+		clamped.ts_ns = clamp(event->ts_ns);
+		return gt_ops_add_instant(&summary->ops, &clamped);
+	}
 	if (event->cat == GT_CAT_OTHER || event->cat == GT_CAT_NONE || event->phase != 'X')
 		return 0;
 	summary->is_kineto = true;
@@ -274,10 +285,11 @@ static int on_event(void *context, const struct gt_trace_event *event)
 		return 0;
 	}
 	clamped = *event;
-	clamped.ts_ns = GT_MAX(GT_MIN(event->ts_ns, TIME_MAX_NS), -TIME_MAX_NS);
-	dur_ns = GT_MIN(event->dur_ns, TIME_MAX_NS);
-	summary->negative += dur_ns < 0;
-	return add_span(summary, &clamped, (uint64_t)GT_MAX(dur_ns, 0));
+	clamped.ts_ns = clamp(event->ts_ns);
+	summary->negative += event->dur_ns < 0;
+	dur_ns = GT_MAX(clamp(event->dur_ns), 0);
+	rc = gt_ops_add(&summary->ops, &clamped, dur_ns);
+	return rc ? rc : add_span(summary, &clamped, (uint64_t)dur_ns);
 }
 
 static int on_member(void *context, struct gt_str key, struct gt_str raw)
@@ -285,17 +297,18 @@ static int on_member(void *context, struct gt_str key, struct gt_str raw)
 	return gt_summary_member(context, key, raw);
 }
 
-static void finish(struct gt_summary *summary)
+static int finish(struct gt_summary *summary)
 {
 	for (size_t i = 0; i < summary->gpu_count; i++)
 		split_gpu_time(&summary->gpus[i]);
 	if (summary->step_count)
 		qsort(summary->steps, summary->step_count, sizeof(*summary->steps), by_start);
 	gt_summary_name_producer(summary);
+	return gt_ops_finish(&summary->ops, !summary->own.present);
 }
 
 int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
-		    struct gt_err *err)
+		    const struct gt_summary_options *options, struct gt_err *err)
 {
 	struct gt_summary *summary = calloc(1, sizeof(*summary));
 	struct gt_trace_hooks hooks = { .event = on_event, .member = on_member };
@@ -306,29 +319,32 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		summary->path = strdup(path);
 		hooks.context = summary;
 	}
-	if (!summary || !summary->path) {
+	if (!summary || !summary->path ||
+	    gt_ops_init(&summary->ops, options ? options->stack_depth : 0) < 0) {
 		gt_summary_free(summary);
 		return gt_err_set(err, rc, "out of memory");
 	}
 	rc = gt_trace_read(gz, &hooks, &summary->read, err);
+	if (!rc)
+		rc = finish(summary);
 	if (rc) {
 		gt_summary_free(summary);
 		return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
 	}
 	summary->gz = *gt_gz_status(gz);
-	finish(summary);
 	*ret = summary;
 	return 0;
 }
 
-int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err)
+int gt_summary_load(struct gt_summary **ret, const char *path,
+		    const struct gt_summary_options *options, struct gt_err *err)
 {
 	struct gt_gz_reader *gz;
 	int rc = gt_gz_open(&gz, path, err);
 
 	if (rc)
 		return rc;
-	rc = gt_summary_read(ret, gz, path, err);
+	rc = gt_summary_read(ret, gz, path, options, err);
 	gt_gz_close(gz);
 	return rc;
 }
@@ -350,6 +366,7 @@ void gt_summary_free(struct gt_summary *summary)
 	release_table(&summary->calls);
 	release_table(&summary->ranges);
 	gt_interner_release(&summary->step_names);
+	gt_ops_release(&summary->ops);
 	gt_buf_release(&summary->producer);
 	gt_buf_release(&summary->runtime);
 	gt_buf_release(&summary->devices);

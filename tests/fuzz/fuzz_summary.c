@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc;
 
 	check(gt_gz_open_mem(&gz, data, size) == 0);
-	rc = gt_summary_read(&summary, gz, "fuzz", &err);
+	rc = gt_summary_read(&summary, gz, "fuzz", NULL, &err);
 	check(rc == 0 || (rc == -EBADMSG && err.msg[0]));
 	for (int i = GT_SUMMARY_TABLE; !rc && i <= GT_SUMMARY_MARKDOWN; i++) {
 		struct gt_buf out = { 0 };
