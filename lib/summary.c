@@ -107,12 +107,10 @@ static bool is_communication(struct gt_str name)
 /* args.device; the pid of GPU work is the device, too. */
 static int64_t device_of(const struct gt_trace_event *event)
 {
-	static const struct gt_str keys[] = { GT_STR("device") };
-	struct gt_str values[ARRAY_SIZE(keys)];
 	int64_t device;
 
-	gt_trace_event_args(event, keys, values, ARRAY_SIZE(keys));
-	if (!gt_json_int(values[0], &device) && !gt_json_int(event->pid.text, &device))
+	if (!gt_json_int(gt_trace_event_arg(event, GT_STR("\"device\"")), &device) &&
+	    !gt_json_int(event->pid.text, &device))
 		device = event->pid.text.ptr ? 0 : event->pid.number;
 	return device < 0 || device > MAX_DEVICES ? MAX_DEVICES : device;
 }
@@ -264,32 +262,39 @@ static int64_t clamp(int64_t ns)
 	return GT_MAX(GT_MIN(ns, TIME_MAX_NS), -TIME_MAX_NS);
 }
 
-static int on_event(void *context, const struct gt_trace_event *event)
+/* What happens at a time that is sane. */
+static int add_event(struct gt_summary *summary, const struct gt_trace_event *event)
 {
-	struct gt_summary *summary = context;
-	struct gt_trace_event clamped;
 	int64_t dur_ns;
 	int rc;
 
-	if (event->phase == 'i') {
-		clamped = *event;
-		clamped.ts_ns = clamp(event->ts_ns);
-		return gt_ops_add_instant(&summary->ops, &clamped);
-	}
-	if (event->cat == GT_CAT_OTHER || event->cat == GT_CAT_NONE || event->phase != 'X')
-		return 0;
+	if (event->phase == 'i')
+		return gt_ops_add_instant(&summary->ops, event);
 	summary->is_kineto = true;
 	summary->spans++;
 	if (!event->has_ts || !event->has_dur) {
 		summary->without_dur++;
 		return 0;
 	}
+	summary->negative += event->dur_ns < 0;
+	dur_ns = GT_MAX(GT_MIN(event->dur_ns, TIME_MAX_NS), 0);
+	rc = gt_ops_add(&summary->ops, event, dur_ns);
+	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns);
+}
+
+static int on_event(void *context, const struct gt_trace_event *event)
+{
+	bool is_span = event->phase == 'X' && event->cat != GT_CAT_OTHER &&
+		       event->cat != GT_CAT_NONE;
+	struct gt_trace_event clamped;
+
+	if (!is_span && event->phase != 'i')
+		return 0;
+	if (GT_LIKELY(event->ts_ns == clamp(event->ts_ns)))
+		return add_event(context, event);
 	clamped = *event;
 	clamped.ts_ns = clamp(event->ts_ns);
-	summary->negative += event->dur_ns < 0;
-	dur_ns = GT_MAX(clamp(event->dur_ns), 0);
-	rc = gt_ops_add(&summary->ops, &clamped, dur_ns);
-	return rc ? rc : add_span(summary, &clamped, (uint64_t)dur_ns);
+	return add_event(context, &clamped);
 }
 
 static int on_member(void *context, struct gt_str key, struct gt_str raw)
