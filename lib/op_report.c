@@ -129,13 +129,23 @@ static int compare_text(struct gt_str a, struct gt_str b)
 	return rc ? rc : (a.len > b.len) - (a.len < b.len);
 }
 
+struct order {
+	enum gt_op_sort sort;
+	bool ranges_last;
+};
+
 /* Largest first; equal ones by name, so that the order never depends on the file's. */
 static int compare_lines(const void *a, const void *b, void *context)
 {
 	const struct gt_op_line *left = a, *right = b;
-	const enum gt_op_sort *sort = context;
-	int64_t l = sort_value(left, *sort), r = sort_value(right, *sort);
-	int rc = (l < r) - (l > r);
+	const struct order *order = context;
+	int64_t l = sort_value(left, order->sort), r = sort_value(right, order->sort);
+	int rc = 0;
+
+	if (order->ranges_last)
+		rc = (left->sum.kind == GT_OP_GPU_RANGE) - (right->sum.kind == GT_OP_GPU_RANGE);
+	if (!rc)
+		rc = (l < r) - (l > r);
 
 	if (!rc)
 		rc = compare_text(left->name, right->name);
@@ -292,7 +302,7 @@ int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping
 	struct groups groups = {
 		.ops = ops, .grouping = grouping, .report = &report, .texts = &report.texts
 	};
-	enum gt_op_sort sort = grouping->sort;
+	struct order order = { grouping->sort, grouping->sort == GT_OP_BY_DEFAULT };
 	size_t taken = 0;
 	int rc = add_rows(&groups);
 
@@ -306,10 +316,10 @@ int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping
 			report.lines[taken++] = report.lines[i];
 	}
 	report.count = taken;
-	if (sort == GT_OP_BY_DEFAULT)
-		sort = report.self_gpu_ns ? GT_OP_BY_SELF_GPU : GT_OP_BY_SELF_CPU;
+	if (order.sort == GT_OP_BY_DEFAULT)
+		order.sort = report.self_gpu_ns ? GT_OP_BY_SELF_GPU : GT_OP_BY_SELF_CPU;
 	if (taken)
-		qsort_r(report.lines, taken, sizeof(*report.lines), compare_lines, &sort);
+		qsort_r(report.lines, taken, sizeof(*report.lines), compare_lines, &order);
 	*ret = report;
 	return 0;
 }

@@ -11,7 +11,8 @@
 #include <regex.h>
 
 enum gt_op_sort {
-	GT_OP_BY_DEFAULT, /* own time on the GPU, or on the host where there is none on a GPU */
+	/* own time on the GPU, or on the host where there is none on a GPU; spans of ranges last */
+	GT_OP_BY_DEFAULT,
 	GT_OP_BY_NAME,
 	GT_OP_BY_CALLS,
 	GT_OP_BY_CPU_MEAN,

@@ -137,11 +137,20 @@ static bool put_stack(struct gt_ops *ops, struct gt_str stack, uint32_t *field)
 	return done;
 }
 
+/* Up to 2021 categories began with a capital letter, and some members of args did not. */
+static bool is_old(const struct gt_trace_event *event)
+{
+	return event->cat_text.len && event->cat_text.ptr[0] >= 'A' &&
+	       event->cat_text.ptr[0] <= 'Z';
+}
+
 static struct gt_str dims_of(const struct gt_trace_event *event)
 {
 	struct gt_str dims = gt_trace_event_arg(event, GT_STR("\"Input Dims\""));
 
-	return dims.len ? dims : gt_trace_event_arg(event, GT_STR("\"Input dims\"")); /* of 2021 */
+	if (!dims.len && is_old(event))
+		return gt_trace_event_arg(event, GT_STR("\"Input dims\""));
+	return dims;
 }
 
 /* Whether an event of this kind with these dims, and nothing else, belongs to the row. */
@@ -238,7 +247,7 @@ static int64_t external_id(const struct gt_trace_event *event)
 {
 	int64_t id = gt_trace_event_id(event, GT_STR("\"External id\""));
 
-	return id ? id : gt_trace_event_id(event, GT_STR("\"external id\"")); /* of 2021 */
+	return id || !is_old(event) ? id : gt_trace_event_id(event, GT_STR("\"external id\""));
 }
 
 static int64_t correlation(const struct gt_trace_event *event)

@@ -8,8 +8,10 @@
 #include "summary_priv.h"
 #include "text_table.h"
 
-/* From this width on averages and all kinds of memory have a column. */
-#define WIDE 140
+/* From this width on averages and all kinds of memory have a column; up to this width only what a
+ * row did itself, where there is more to show than times. */
+#define WIDE   140
+#define NARROW 100
 
 static int report_of(const struct gt_summary *summary, const struct gt_summary_style *style,
 		     struct gt_op_report *ret)
@@ -73,30 +75,38 @@ static const char *const titles[COLUMN_MAX] = {
 	[NAME] = "operator",
 };
 
-static bool has_column(const struct gt_summary *summary, const struct gt_op_report *report,
-		       enum column column, bool wide)
+static bool has_column(const struct gt_summary *summary, const struct gt_summary_style *style,
+		       const struct gt_op_report *report, enum column column)
 {
+	const struct gt_ops *ops = &summary->ops;
 	bool on_gpu = summary->gpu_count != 0;
+	bool wide = style->width >= WIDE || style->format == GT_SUMMARY_MARKDOWN;
+	bool more = ops->has_memory || report->has_flops || report->has_estimates ||
+		    style->by_shape || style->by_stack;
+	bool totals = wide || style->width > NARROW || !more;
 
 	switch (column) {
 	case CPU_MEAN:
 		return wide;
 	case SELF_CPU_SHARE:
 		return wide || !on_gpu;
+	case CPU:
+		return totals;
 	case SELF_GPU:
 	case SELF_GPU_SHARE:
-	case GPU:
 		return on_gpu;
+	case GPU:
+		return on_gpu && totals;
 	case GPU_MEAN:
 		return on_gpu && wide;
 	case CPU_BYTES:
-		return summary->ops.has_memory && wide;
+		return ops->has_memory && wide;
 	case SELF_CPU_BYTES:
-		return summary->ops.has_memory && (wide || !summary->ops.has_gpu_bytes);
+		return ops->has_memory && (wide || !ops->has_gpu_bytes);
 	case GPU_BYTES:
-		return summary->ops.has_gpu_bytes && wide;
+		return ops->has_gpu_bytes && wide;
 	case SELF_GPU_BYTES:
-		return summary->ops.has_gpu_bytes;
+		return ops->has_gpu_bytes;
 	case FLOPS:
 		return report->has_flops;
 	case ESTIMATED_FLOPS:
@@ -149,6 +159,20 @@ static void put_share(struct gt_text_table *table, int64_t part, int64_t whole)
 	gt_text_cell(table, "%.1f%%", whole ? 100.0 * (double)part / (double)whole : 0);
 }
 
+/* Without the inputs at the end that are no tensors. */
+static void put_shapes(struct gt_buf *text, struct gt_str shapes)
+{
+	static const char no_tensor[] = ", []";
+	const size_t len = sizeof(no_tensor) - 1;
+	size_t used = shapes.len - 1;
+
+	while (used > len && !memcmp(shapes.ptr + used - len, no_tensor, len))
+		used -= len;
+	gt_buf_byte(text, ' ');
+	gt_buf_append(text, shapes.ptr, used);
+	gt_buf_byte(text, ']');
+}
+
 /* The name; what else tells the line from others of that name stands behind it. */
 static void put_name(struct gt_text_table *table, const struct gt_op_line *line)
 {
@@ -156,10 +180,10 @@ static void put_name(struct gt_text_table *table, const struct gt_op_line *line)
 	struct gt_str stack = line->stack;
 
 	gt_buf_append(&text, line->name.ptr, line->name.len);
-	if (line->shapes.len) {
-		gt_buf_byte(&text, ' ');
-		gt_buf_append(&text, line->shapes.ptr, line->shapes.len);
-	}
+	if (line->sum.kind == GT_OP_GPU_RANGE)
+		gt_buf_text(&text, " (on the GPU)");
+	if (line->shapes.len)
+		put_shapes(&text, line->shapes);
 	while (stack.len) {
 		const char *end = memchr(stack.ptr, '\n', stack.len);
 		size_t len = end ? (size_t)(end - stack.ptr) : stack.len;
@@ -199,7 +223,10 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 		gt_text_cell(table, "%s", gt_time_text(sum->self_gpu_ns).text);
 		break;
 	case SELF_GPU_SHARE:
-		put_share(table, sum->self_gpu_ns, report->self_gpu_ns);
+		if (sum->kind == GT_OP_GPU_RANGE)
+			gt_text_cell(table, "-");
+		else
+			put_share(table, sum->self_gpu_ns, report->self_gpu_ns);
 		break;
 	case GPU:
 		gt_text_cell(table, "%s", gt_time_text(sum->gpu_ns).text);
@@ -235,7 +262,6 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
 			struct gt_buf *out)
 {
-	bool wide = style->width >= WIDE || style->format == GT_SUMMARY_MARKDOWN;
 	const char *shown_titles[COLUMN_MAX];
 	enum column columns[COLUMN_MAX];
 	struct gt_text_table table = { .titles = shown_titles };
@@ -247,7 +273,7 @@ void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summar
 		return;
 	}
 	for (size_t i = 0; i < COLUMN_MAX; i++) {
-		if (!has_column(summary, &report, (enum column)i, wide))
+		if (!has_column(summary, style, &report, (enum column)i))
 			continue;
 		columns[table.columns] = (enum column)i;
 		shown_titles[table.columns++] = titles[i];
