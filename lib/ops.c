@@ -278,7 +278,6 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 	struct gt_op_slice slice = { .start_ns = event->ts_ns, .end_ns = event->ts_ns + dur_ns };
 	uint32_t kind = GT_OP_HOST;
 
-	ops->has_ns |= slice.start_ns % 1000 != 0;
 	switch (event->cat) {
 	case GT_CAT_CPU_OP:
 		ops->has_operators = true;
@@ -331,6 +330,8 @@ static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64
 
 int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
 {
+	if (!ops->has_ns)
+		ops->has_ns = event->ts_ns % 1000 || dur_ns % 1000;
 	switch (event->cat) {
 	case GT_CAT_CPU_OP:
 	case GT_CAT_ANNOTATION:
