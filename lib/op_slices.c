@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_CAP 256
+#define FIRST_CAP 4 /* a file may have as many threads as slices */
 
 int gt_op_slices_add(struct gt_op_slices *slices, const struct gt_op_slice *slice)
 {
