@@ -212,13 +212,12 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 		nest->cap = cap;
 	}
 	open = &nest->open[nest->depth++];
-	memset(open, 0, sizeof(*open));
 	open->end_ns = slice->end_ns;
+	open->id = slice->kind == GT_SLICE_OP ? slice->id : 0;
+	open->node = (struct node){ .row = slice->row, .cpu_ns = slice->end_ns - slice->start_ns };
+	open->inner = 0;
 	open->kind = slice->kind;
-	open->node.row = slice->row;
-	open->node.cpu_ns = slice->end_ns - slice->start_ns;
 	if (slice->kind == GT_SLICE_OP) {
-		open->id = slice->id;
 		gt_op_links_get(&ops->by_external, slice->id, &open->node.self_gpu_ns);
 		if (ops->stack_depth)
 			open->node.row = row_with_stack(nest, slice->row);

@@ -256,12 +256,32 @@ static const char *read_field(struct gt_json_text *text, const char *at, enum fi
 	return gt_json_value_end(text, at);
 }
 
+/* Field by field: for one memset() of this size compilers choose an instruction that takes longer
+ * than the rest of a short event. */
+static inline void clear(struct gt_trace_event *event)
+{
+	const struct gt_trace_id no_id = { 0 };
+	const struct gt_str none = { NULL, 0 };
+
+	event->phase = 0;
+	event->has_ts = false;
+	event->has_dur = false;
+	event->ts_ns = 0;
+	event->dur_ns = 0;
+	event->pid = no_id;
+	event->tid = no_id;
+	event->name = none;
+	event->cat_text = none;
+	event->args = none;
+	event->name_escaped = false;
+}
+
 const char *gt_trace_event_parse(struct gt_json_text *text, const char *at,
 				 struct gt_trace_event *ret)
 {
 	const char *start = at;
 
-	memset(ret, 0, sizeof(*ret));
+	clear(ret);
 	at = gt_json_skip_space(at + 1);
 	while (*at != '}') {
 		enum field field;
