@@ -15,14 +15,21 @@ enum gt_op_slice_kind {
 	GT_SLICE_FAILURE /* [OutOfMemory]: no time */
 };
 
+/* What the id of a slice is. */
+enum gt_op_id {
+	GT_ID_NONE,
+	GT_ID_EXTERNAL,
+	GT_ID_CORRELATION, /* of a call without an External id */
+	GT_ID_EITHER       /* of a call: its External id is its correlation */
+};
+
 struct gt_op_slice {
 	int64_t start_ns;
 	int64_t end_ns;
-	int64_t id; /* op: External id, 0: none; call: correlation, 0: none; failure: bytes */
+	int64_t id;
 	uint32_t row;
 	uint8_t kind;
-	bool id_in_doubt; /* call: its External id is its correlation */
-	bool on_gpu;      /* failure: memory of the GPU */
+	uint8_t id_kind;
 };
 
 /* Files hold millions of them. */

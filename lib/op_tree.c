@@ -108,26 +108,44 @@ static void close_slice(struct nest *nest)
 	add_to_row(ops, node);
 }
 
-/* GPU work that only its correlation links: to the slice of which the call has the External id;
- * where no External id is any good, to the innermost operator. */
-static void link_call(struct nest *nest, const struct gt_op_slice *call)
+/* The innermost open slice that holds the call and has its External id; NULL: there is none. */
+static struct open_slice *find_operator(struct nest *nest, const struct gt_op_slice *call)
 {
-	const struct gt_ops *ops = nest->ops;
 	size_t last = nest->depth > LOOK_UP_MAX ? nest->depth - LOOK_UP_MAX : 0;
+
+	if (call->id_kind != GT_ID_EXTERNAL && call->id_kind != GT_ID_EITHER)
+		return NULL;
+	for (size_t i = nest->depth; i-- > last;) {
+		if (nest->open[i].id == call->id && nest->open[i].end_ns >= call->end_ns)
+			return &nest->open[i];
+	}
+	return NULL;
+}
+
+static struct open_slice *innermost_operator(struct nest *nest, const struct gt_op_slice *call)
+{
+	size_t last = nest->depth > LOOK_UP_MAX ? nest->depth - LOOK_UP_MAX : 0;
+
+	for (size_t i = nest->depth; i-- > last;) {
+		if (nest->open[i].kind == GT_SLICE_OP && nest->open[i].end_ns >= call->end_ns &&
+		    nest->ops->rows[nest->open[i].node.row].kind == GT_OP_HOST)
+			return &nest->open[i];
+	}
+	return NULL;
+}
+
+/* Give the GPU work that only its correlation links to the operator of the call. False: the call
+ * has none. */
+static bool link_call(struct nest *nest, const struct gt_op_slice *call)
+{
+	struct open_slice *op = nest->ops->in_doubt ? innermost_operator(nest, call)
+						    : find_operator(nest, call);
 	int64_t gpu_ns;
 
-	if (!(call->id_in_doubt || ops->in_doubt) ||
-	    !gt_op_links_get(&ops->by_correlation, call->id, &gpu_ns))
-		return;
-	for (size_t i = nest->depth; i-- > last;) {
-		struct open_slice *outer = &nest->open[i];
-
-		if (outer->kind == GT_SLICE_OP && (ops->in_doubt || outer->id == call->id) &&
-		    (!ops->in_doubt || ops->rows[outer->node.row].kind == GT_OP_HOST)) {
-			gt_ops_sum(&outer->node.self_gpu_ns, gpu_ns);
-			return;
-		}
-	}
+	if (op && (call->id_kind == GT_ID_EITHER || nest->ops->in_doubt) &&
+	    gt_op_links_get(&nest->ops->by_correlation, call->id, &gpu_ns))
+		gt_ops_sum(&op->node.self_gpu_ns, gpu_ns);
+	return op != NULL;
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
@@ -222,11 +240,28 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 		if (ops->stack_depth)
 			open->node.row = row_with_stack(nest, slice->row);
 	}
-	if (slice->kind == GT_SLICE_FAILURE)
-		*(slice->on_gpu ? &open->node.bytes.gpu : &open->node.bytes.cpu) = slice->id;
-	else if (ops->memory.count)
+	if (ops->memory.count && slice->kind != GT_SLICE_FAILURE)
 		open->node.bytes = gt_op_memory_claim(&ops->memory, slice->start_ns, slice->end_ns);
 	return open->node.row == GT_INTERN_FAILED ? -ENOMEM : 0;
+}
+
+static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
+{
+	if (slice->kind == GT_SLICE_FRAME) {
+		while (nest->frame_depth &&
+		       ends_before(nest->frames[nest->frame_depth - 1].end_ns, slice))
+			nest->frame_depth--;
+		return push_frame(nest, slice);
+	}
+	while (nest->frame_depth && nest->frames[nest->frame_depth - 1].end_ns <= slice->start_ns)
+		nest->frame_depth--;
+	while (nest->depth && nest->open[nest->depth - 1].end_ns <= slice->start_ns)
+		close_slice(nest);
+	if (slice->kind == GT_SLICE_CALL && !link_call(nest, slice) && nest->ops->strays)
+		return gt_op_slices_add(nest->ops->strays, slice);
+	while (nest->depth && ends_before(nest->open[nest->depth - 1].end_ns, slice))
+		close_slice(nest);
+	return open_slice(nest, slice);
 }
 
 int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices)
@@ -234,25 +269,8 @@ int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices)
 	struct nest nest = { .ops = ops };
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < slices->count; i++) {
-		const struct gt_op_slice *slice = &slices->items[i];
-
-		if (slice->kind == GT_SLICE_FRAME) {
-			while (nest.frame_depth &&
-			       ends_before(nest.frames[nest.frame_depth - 1].end_ns, slice))
-				nest.frame_depth--;
-			rc = push_frame(&nest, slice);
-			continue;
-		}
-		while (nest.frame_depth &&
-		       nest.frames[nest.frame_depth - 1].end_ns <= slice->start_ns)
-			nest.frame_depth--;
-		while (nest.depth && ends_before(nest.open[nest.depth - 1].end_ns, slice))
-			close_slice(&nest);
-		if (slice->kind == GT_SLICE_CALL)
-			link_call(&nest, slice);
-		rc = open_slice(&nest, slice);
-	}
+	for (size_t i = 0; !rc && i < slices->count; i++)
+		rc = nest_slice(&nest, &slices->items[i]);
 	while (!rc && nest.depth)
 		close_slice(&nest);
 	free(nest.open);

@@ -78,6 +78,7 @@ static struct gt_op_name *find_name(struct gt_ops *ops, struct gt_str name, uint
 	if (!info->known) {
 		info->known = true;
 		info->is_left_out = is_left_out(name);
+		info->is_step = gt_str_starts(name, STEP_PREFIX);
 		info->has_values = gt_flops_from(name) == GT_FLOPS_FROM_VALUES;
 	}
 	*ret_number = number;
@@ -210,14 +211,14 @@ static void put_id(struct gt_buf *key, const struct gt_trace_id *id)
 		gt_buf_append(key, &id->number, sizeof(id->number));
 }
 
-static struct gt_op_slices *find_thread(struct gt_ops *ops, const struct gt_trace_event *event)
+static struct gt_op_thread *find_thread(struct gt_ops *ops, const struct gt_trace_event *event)
 {
 	struct gt_buf key = { 0 };
 	uint32_t number;
 
 	if (GT_LIKELY(ops->last_known && same_id(&event->pid, &ops->last_pid) &&
 		      same_id(&event->tid, &ops->last_tid)))
-		return &ops->threads[ops->last_thread].slices;
+		return &ops->threads[ops->last_thread];
 	put_id(&key, &event->pid);
 	put_id(&key, &event->tid);
 	number = key.failed ? GT_INTERN_FAILED : gt_intern(&ops->thread_ids, gt_buf_str(&key));
@@ -238,7 +239,9 @@ static struct gt_op_slices *find_thread(struct gt_ops *ops, const struct gt_trac
 	ops->last_pid = event->pid;
 	ops->last_tid = event->tid;
 	ops->last_thread = number;
-	return &ops->threads[number].slices;
+	ops->threads[number].pid = event->pid.number;
+	ops->threads[number].is_first = same_id(&event->pid, &event->tid);
+	return &ops->threads[number];
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -260,7 +263,7 @@ static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 {
 	struct gt_op_key key = { .kind = kind };
 	struct gt_op_name *info = find_name(ops, event->name, &key.name);
-	struct gt_op_slices *thread;
+	struct gt_op_thread *thread;
 
 	if (!info)
 		return -ENOMEM;
@@ -270,7 +273,32 @@ static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 	if (slice->row == GT_INTERN_FAILED)
 		return -ENOMEM;
 	thread = find_thread(ops, event);
-	return thread ? gt_op_slices_add(thread, slice) : -ENOMEM;
+	if (!thread)
+		return -ENOMEM;
+	if (slice->kind == GT_SLICE_OP) {
+		thread->first_ns = thread->has_ops ? GT_MIN(thread->first_ns, slice->start_ns)
+						   : slice->start_ns;
+		thread->has_ops = true;
+		thread->has_steps |= info->is_step;
+	}
+	return gt_op_slices_add(&thread->slices, slice);
+}
+
+/* What a call says about its operator. */
+static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
+			 struct gt_op_slice *slice)
+{
+	int64_t external = external_id(event);
+
+	slice->id = correlation(event);
+	if (external && external != slice->id) {
+		slice->id = external;
+		slice->id_kind = GT_ID_EXTERNAL;
+		return gt_op_links_add(&ops->by_external, external, 0);
+	}
+	if (slice->id)
+		slice->id_kind = external ? GT_ID_EITHER : GT_ID_CORRELATION;
+	return 0;
 }
 
 static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
@@ -279,25 +307,24 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 	uint32_t kind = GT_OP_HOST;
 
 	switch (event->cat) {
-	case GT_CAT_CPU_OP:
-		ops->has_operators = true;
-		slice.kind = GT_SLICE_OP;
-		slice.id = external_id(event);
-		break;
 	case GT_CAT_ANNOTATION:
 		kind = GT_OP_RANGE;
-		slice.kind = GT_SLICE_OP;
-		slice.id = external_id(event);
+		break;
+	case GT_CAT_CPU_OP:
+		ops->has_operators = true;
 		break;
 	case GT_CAT_PYTHON:
 		slice.kind = GT_SLICE_FRAME;
-		break;
+		return add_slice(ops, event, &slice, kind);
 	default:
 		slice.kind = GT_SLICE_CALL;
-		slice.id = correlation(event);
-		slice.id_in_doubt = slice.id && slice.id == external_id(event);
-		break;
+		if (identify_call(ops, event, &slice) < 0)
+			return -ENOMEM;
+		return add_slice(ops, event, &slice, kind);
 	}
+	slice.kind = GT_SLICE_OP;
+	slice.id = external_id(event);
+	slice.id_kind = slice.id ? GT_ID_EXTERNAL : GT_ID_NONE;
 	return add_slice(ops, event, &slice, kind);
 }
 
@@ -354,31 +381,33 @@ int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t d
 
 int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event)
 {
-	bool is_failure = gt_str_equal(event->name, FAILURE_NAME);
-	struct gt_op_slice slice = { .start_ns = event->ts_ns,
-				     .end_ns = event->ts_ns,
-				     .kind = GT_SLICE_FAILURE };
-	int64_t device;
+	struct gt_op_slice failure = { .start_ns = event->ts_ns,
+				       .end_ns = event->ts_ns,
+				       .kind = GT_SLICE_FAILURE };
+	int64_t bytes, device;
+	bool on_gpu;
 
-	if (!event->has_ts || (!is_failure && !gt_str_equal(event->name, MEMORY_NAME)))
+	if (!event->has_ts)
 		return 0;
-	slice.id = gt_trace_event_id(event, GT_STR("\"Bytes\""));
+	/* Its bytes were asked for, and never taken. */
+	if (gt_str_equal(event->name, FAILURE_NAME))
+		return add_slice(ops, event, &failure, GT_OP_HOST);
+	if (!gt_str_equal(event->name, MEMORY_NAME))
+		return 0;
+	bytes = gt_trace_event_id(event, GT_STR("\"Bytes\""));
 	device = gt_trace_event_id(event, GT_STR("\"Device Type\""));
-	slice.on_gpu = device == DEVICE_CUDA || device == DEVICE_HIP || device == DEVICE_XPU ||
-		       device == DEVICE_PRIVATE;
-	if (!slice.on_gpu && device != DEVICE_CPU && device != DEVICE_MKLDNN &&
-	    device != DEVICE_IDEEP)
-		slice.id = 0;
+	on_gpu = device == DEVICE_CUDA || device == DEVICE_HIP || device == DEVICE_XPU ||
+		 device == DEVICE_PRIVATE;
+	if (!on_gpu && device != DEVICE_CPU && device != DEVICE_MKLDNN && device != DEVICE_IDEEP)
+		bytes = 0;
 	ops->has_memory = true;
-	ops->has_gpu_bytes |= slice.on_gpu;
-	if (is_failure)
-		return add_slice(ops, event, &slice, GT_OP_HOST);
-	return gt_op_memory_add(&ops->memory, slice.start_ns, slice.id, slice.on_gpu);
+	ops->has_gpu_bytes |= on_gpu;
+	return gt_op_memory_add(&ops->memory, event->ts_ns, bytes, on_gpu);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Whether an operator or range has the External id of GPU work. */
+/* Whether an operator or range has the External id of GPU work or of a call. */
 static bool is_linked(const struct gt_ops *ops)
 {
 	for (uint32_t i = 0; i < ops->thread_ids.count; i++) {
@@ -416,6 +445,48 @@ static int add_unclaimed(struct gt_ops *ops)
 	return 0;
 }
 
+/* Whether a, rather than b, is the thread that ran the profiler: it has the steps, or it is the
+ * first of its process, or it began first. */
+static bool is_rather_main(const struct gt_op_thread *a, const struct gt_op_thread *b)
+{
+	if (a->has_steps != b->has_steps)
+		return a->has_steps;
+	if (a->is_first != b->is_first)
+		return a->is_first;
+	return a->first_ns < b->first_ns;
+}
+
+/* NULL: there is none, or one of each of several processes. Any will do where no thread has
+ * operators. */
+static struct gt_op_thread *find_main_thread(struct gt_ops *ops)
+{
+	struct gt_op_thread *main_thread = NULL;
+
+	for (uint32_t i = 0; i < ops->thread_ids.count; i++) {
+		struct gt_op_thread *thread = &ops->threads[i];
+
+		if (!thread->has_ops)
+			continue;
+		if (main_thread && thread->pid != main_thread->pid)
+			return NULL;
+		if (!main_thread || is_rather_main(thread, main_thread))
+			main_thread = thread;
+	}
+	if (!main_thread && ops->thread_ids.count)
+		return &ops->threads[0];
+	return main_thread && ops->in_doubt ? NULL : main_thread;
+}
+
+static int nest_thread(struct gt_ops *ops, struct gt_op_slices *slices)
+{
+	int rc = gt_op_slices_sort(slices);
+
+	if (!rc)
+		rc = gt_ops_nest(ops, slices);
+	gt_op_slices_release(slices);
+	return rc;
+}
+
 static void finish_gpu_rows(struct gt_ops *ops, bool widened)
 {
 	int64_t ticks_ns = 2 * (ops->has_ns ? 1 : 1000);
@@ -435,20 +506,22 @@ static void finish_gpu_rows(struct gt_ops *ops, bool widened)
 	}
 }
 
-int gt_ops_finish(struct gt_ops *ops, bool widened)
+int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 {
 	int rc = gt_op_memory_sort(&ops->memory);
+	struct gt_op_thread *main_thread;
 
-	finish_gpu_rows(ops, widened);
+	finish_gpu_rows(ops, from_torch);
 	ops->in_doubt = !is_linked(ops);
+	main_thread = from_torch ? find_main_thread(ops) : NULL;
+	ops->strays = main_thread ? &main_thread->slices : NULL;
 	for (uint32_t i = 0; !rc && i < ops->thread_ids.count; i++) {
-		struct gt_op_slices *slices = &ops->threads[i].slices;
-
-		rc = gt_op_slices_sort(slices);
-		if (!rc)
-			rc = gt_ops_nest(ops, slices);
-		gt_op_slices_release(slices);
+		if (&ops->threads[i] != main_thread)
+			rc = nest_thread(ops, &ops->threads[i].slices);
 	}
+	ops->strays = NULL;
+	if (!rc && main_thread)
+		rc = nest_thread(ops, &main_thread->slices);
 	return rc ? rc : add_unclaimed(ops);
 }
 

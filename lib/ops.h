@@ -44,13 +44,19 @@ struct gt_op_row {
 
 struct gt_op_name {
 	bool known;
-	bool is_left_out;    /* by its name torch does not show it */
+	bool is_left_out; /* by its name torch does not show it */
+	bool is_step;
 	bool has_values;     /* its FLOPs depend on the values of its inputs */
 	uint32_t recent_row; /* plus 1: often the next one's, too */
 };
 
 struct gt_op_thread {
 	struct gt_op_slices slices;
+	int64_t pid;
+	bool is_first; /* of its process: the thread with its number */
+	bool has_steps;
+	bool has_ops;     /* operators or ranges */
+	int64_t first_ns; /* of these: the beginning of the first */
 };
 
 struct gt_ops {
@@ -75,7 +81,8 @@ struct gt_ops {
 	bool has_ns; /* times are finer than a microsecond */
 	bool has_memory;
 	bool has_gpu_bytes;
-	bool in_doubt; /* no GPU work names its operator: the launch has to do */
+	bool in_doubt;               /* nothing names its operator: to be near has to do */
+	struct gt_op_slices *strays; /* where calls go that name no operator; NULL: they stay */
 };
 
 /* stack_depth: as above. 0 or -ENOMEM; free it with gt_ops_release() in any case. */
@@ -88,10 +95,11 @@ int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t d
 int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event);
 
 /*
- * All is there: fill in the rows. widened: ranges of the GPU begin a tick before their work and end
- * one after it, as Kineto writes them. 0 or -ENOMEM.
+ * All is there: fill in the rows. from_torch: ranges of the GPU begin a tick before their work and
+ * end one after it, as Kineto writes them, and calls that name no operator are taken for calls of
+ * the main thread, as torch's tables do. 0 or -ENOMEM.
  */
-int gt_ops_finish(struct gt_ops *ops, bool widened);
+int gt_ops_finish(struct gt_ops *ops, bool from_torch);
 
 static inline uint32_t gt_ops_row_count(const struct gt_ops *ops)
 {

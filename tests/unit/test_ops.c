@@ -271,6 +271,40 @@ static void test_file_of_2021(void **state)
 	unload(&f);
 }
 
+#define STRAY(name, ts, dur, args) EVENT("cuda_runtime", name, 2, ts, dur, args)
+
+/* As in torch, a call that names no operator of its thread is one of the main thread. */
+static void test_strays(void **state)
+{
+	static const char events[] = RANGE("ProfilerStep#1", 0, 100)
+		EVENT("cpu_op", "aten::on_2", 2, 10, 30, EXTERNAL(5))
+			EVENT("cpu_op", "aten::on_2", 2, 39, 0.5, "")
+				STRAY("linked", 12, 4, LAUNCH(5, 101))
+					STRAY("stray", 20, 8, "\"correlation\": 102")
+						STRAY("across", 35, 20, LAUNCH(77, 103))
+							EVENT("overhead", "flush", -1, 60, 5, "");
+	struct fixture f = load_plain(events);
+
+	(void)state;
+	check_host(&f, "ProfilerStep*", 1, 67000, 100000);
+	check_host(&f, "aten::on_2", 2, 30000 - 4000, 30500);
+	check_host(&f, "linked", 1, 4000, 4000);
+	check_host(&f, "stray", 1, 8000, 8000);
+	unload(&f);
+}
+
+/* Without any operator all calls are of one thread. */
+static void test_calls_alone(void **state)
+{
+	struct fixture f = load_plain(CALL("outer", 0, 50, "") STRAY("inner", 10, 5, "")
+					      STRAY("outer", 60, 50, "") CALL("outer", 70, 5, ""));
+
+	(void)state;
+	check_host(&f, "outer", 2, 45000 + 50000, 100000);
+	check_host(&f, "inner", 1, 5000, 5000);
+	unload(&f);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_memory(void **state)
@@ -297,7 +331,7 @@ static void test_memory(void **state)
 	assert_int_equal(sum->self_cpu_bytes, 99);
 	sum = line_of(&f, "[OutOfMemory]");
 	assert_int_equal(sum->calls, 1);
-	assert_int_equal(sum->gpu_bytes, 4096);
+	assert_int_equal(sum->gpu_bytes, 0);
 	unload(&f);
 }
 
@@ -472,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_other_threads), cmocka_unit_test(test_merging),
 		cmocka_unit_test(test_left_out),      cmocka_unit_test(test_external_ids),
 		cmocka_unit_test(test_ids_in_doubt),  cmocka_unit_test(test_correlations_only),
+		cmocka_unit_test(test_strays),        cmocka_unit_test(test_calls_alone),
 		cmocka_unit_test(test_file_of_2021),  cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_shapes),        cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_order),         cmocka_unit_test(test_filter),
