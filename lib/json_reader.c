@@ -299,7 +299,9 @@ static struct gt_str value_behind(struct gt_str object, const char *at)
 		return (struct gt_str){ NULL, 0 };
 	at = gt_json_skip_space(at + 1);
 	next = gt_json_value_end(&text, at);
-	return next ? (struct gt_str){ at, (size_t)(next - at) } : (struct gt_str){ NULL, 0 };
+	if (!next || next > text.end)
+		return (struct gt_str){ NULL, 0 };
+	return (struct gt_str){ at, (size_t)(next - at) };
 }
 
 struct gt_str gt_json_find_last(struct gt_str object, struct gt_str quoted_key)
