@@ -50,6 +50,7 @@ enum column {
 	SELF_GPU_BYTES,
 	FLOPS,
 	ESTIMATED_FLOPS,
+	FLOP_RATE,
 	NAME,
 	COLUMN_MAX
 };
@@ -72,6 +73,7 @@ static const char *const titles[COLUMN_MAX] = {
 	[SELF_GPU_BYTES] = "self GPU mem",
 	[FLOPS] = "FLOPs",
 	[ESTIMATED_FLOPS] = "est. FLOPs",
+	[FLOP_RATE] = "FLOP/s",
 	[NAME] = "operator",
 };
 
@@ -111,6 +113,8 @@ static bool has_column(const struct gt_summary *summary, const struct gt_summary
 		return report->has_flops;
 	case ESTIMATED_FLOPS:
 		return report->has_estimates;
+	case FLOP_RATE:
+		return wide && (report->has_flops || report->has_estimates);
 	default:
 		return true;
 	}
@@ -152,6 +156,15 @@ static void put_flops(struct gt_text_table *table, uint64_t flops)
 static int64_t mean(int64_t total, uint64_t calls)
 {
 	return calls ? total / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
+}
+
+/* While its work ran on the GPU; where there is no such work, from beginning to end. */
+static uint64_t flop_rate(const struct gt_op_line *line)
+{
+	int64_t ns = line->sum.gpu_ns ? line->sum.gpu_ns : line->sum.cpu_ns;
+	double flops = (double)line->flops + (double)line->estimated_flops;
+
+	return ns > 0 ? (uint64_t)GT_MIN(flops * GT_NSEC_PER_SEC / (double)ns, 1e18) : 0;
 }
 
 static void put_share(struct gt_text_table *table, int64_t part, int64_t whole)
@@ -251,6 +264,9 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 		break;
 	case ESTIMATED_FLOPS:
 		put_flops(table, line->estimated_flops);
+		break;
+	case FLOP_RATE:
+		put_flops(table, flop_rate(line));
 		break;
 	case NAME:
 	case COLUMN_MAX:
