@@ -20,23 +20,43 @@
 #define RANK_MAX      INT32_MAX
 
 static const char *const formats[] = { "table", "json", "csv", "markdown", NULL };
-static const char *const sorts[] = { "total", "calls", "mean", "min", "max", "name", NULL };
+#define STACK_DEPTH_DEFAULT 5
+#define STACK_DEPTH_MAX     1000
 
 static int format = GT_SUMMARY_TABLE;
-static int sort = GT_SUMMARY_BY_TOTAL;
+static const char *by;
+static const char *sort;
+static const char *filter;
 static uint64_t limit = LIMIT_DEFAULT;
 static uint64_t rank = RANK_ANY;
-static const char *by;
+static uint64_t stack_depth = STACK_DEPTH_DEFAULT;
+
+/* What the options say. */
+static struct gt_summary_style style;
+static regex_t regex;
+static bool by_rank;
 
 static const struct opt opts[] = {
-	OPT_STRING(0, "by", &by, "KEY", "rank: a row for each file, as for a directory"),
+	OPT_STRING(0, "by", &by, "KEYS",
+		   "op, kernel, shape, stack, or several with commas\n"
+		   "between (op,shape): one table, of operators, of\n"
+		   "kernels, or of operators told apart by the shapes\n"
+		   "of their inputs, or by their Python stacks; rank:\n"
+		   "a row for each file, as for a directory"),
 	OPT_UINT(0, "rank", &rank, "N", 0, RANK_MAX, "of several files the one of this rank"),
+	OPT_UINT(0, "stack-depth", &stack_depth, "N", 1, STACK_DEPTH_MAX,
+		 "frames of a stack that count, for --by stack (5)"),
 	OPT_CHOICE(0, "format", &format, "FORMAT", formats,
 		   "table, json, csv or markdown (table); json and\n"
 		   "csv have names in full and times in microseconds"),
-	OPT_CHOICE(0, "sort", &sort, "KEY", sorts,
+	OPT_STRING(0, "sort", &sort, "KEY",
 		   "total, calls, mean, min, max or name: the order\n"
-		   "of the rows (total)"),
+		   "of the rows (total); for operators also torch's\n"
+		   "keys (self_cuda_time_total, cpu_memory_usage …),\n"
+		   "shorter ones (self_cuda, cpu_mem …) and flops"),
+	OPT_STRING(0, "filter", &filter, "REGEX",
+		   "only rows in whose name this extended regular\n"
+		   "expression is found"),
 	OPT_UINT(0, "limit", &limit, "N", 0, LIMIT_MAX,
 		 "rows of each table, 0: all (20; in json and csv\n"
 		 "all)"),
@@ -64,17 +84,102 @@ static size_t terminal_width(void)
 	return size.ws_col;
 }
 
+/* ---- options --------------------------------------------------------------------------------- */
+
+static bool is_word(const char *at, size_t len, const char *word)
+{
+	return strlen(word) == len && !memcmp(at, word, len);
+}
+
+static void read_by(void)
+{
+	const char *at = by;
+
+	by_rank = by && !strcmp(by, "rank");
+	while (at && !by_rank) {
+		size_t len = strcspn(at, ",");
+		bool is_kernel = is_word(at, len, "kernel");
+
+		style.by_shape |= is_word(at, len, "shape");
+		style.by_stack |= is_word(at, len, "stack");
+		if (!is_kernel && !is_word(at, len, "op") && !is_word(at, len, "shape") &&
+		    !is_word(at, len, "stack"))
+			die(STATUS_USAGE,
+			    "--by takes op, kernel, shape, stack or rank, not '%.*s'; see 'gtrace "
+			    "summary -h'",
+			    (int)len, at);
+		if (style.by && (is_kernel || style.by == GT_SUMMARY_BY_KERNEL))
+			die(STATUS_USAGE, "--by kernel stands alone; see 'gtrace summary -h'");
+		style.by = is_kernel ? GT_SUMMARY_BY_KERNEL : GT_SUMMARY_BY_OP;
+		at = at[len] ? at + len + 1 : NULL;
+	}
+}
+
+/* A key that only operators have orders the other tables by their nearest. */
+static void read_sort(void)
+{
+	static const struct {
+		const char *key;
+		enum gt_summary_sort sort;
+	} keys[] = {
+		{ "total", GT_SUMMARY_BY_TOTAL }, { "calls", GT_SUMMARY_BY_CALLS },
+		{ "count", GT_SUMMARY_BY_CALLS }, { "mean", GT_SUMMARY_BY_MEAN },
+		{ "min", GT_SUMMARY_BY_MIN },     { "max", GT_SUMMARY_BY_MAX },
+		{ "name", GT_SUMMARY_BY_NAME },
+	};
+	bool known = !sort || gt_op_sort_of(sort, &style.op_sort);
+
+	for (size_t i = 0; sort && i < ARRAY_SIZE(keys); i++) {
+		if (strcmp(sort, keys[i].key) != 0)
+			continue;
+		style.sort = keys[i].sort;
+		known = true;
+	}
+	if (!known)
+		die(STATUS_USAGE,
+		    "--sort takes total, calls, mean, min, max, name or a key of torch's tables, "
+		    "not '%s'; see 'gtrace summary -h'",
+		    sort);
+	if (style.op_sort == GT_OP_BY_CPU_MEAN || style.op_sort == GT_OP_BY_GPU_MEAN)
+		style.sort = GT_SUMMARY_BY_MEAN;
+}
+
+static void read_filter(void)
+{
+	char why[128];
+	int rc;
+
+	if (!filter)
+		return;
+	rc = regcomp(&regex, filter, REG_EXTENDED);
+	if (rc) {
+		regerror(rc, &regex, why, sizeof(why));
+		die(STATUS_USAGE, "--filter: '%s': %s; see 'gtrace summary -h'", filter, why);
+	}
+	style.filter = &regex;
+}
+
+static void read_style(void)
+{
+	style.format = (enum gt_summary_format)format;
+	style.width = terminal_width();
+	read_by();
+	read_sort();
+	read_filter();
+}
+
 static int summarize(const char *path)
 {
-	struct gt_summary_style style = { .format = format, .sort = sort };
+	struct gt_summary_options options = { 0 };
 	struct gt_summary *summary;
 	struct gt_buf text = { 0 };
 	struct gt_err err;
 	bool lossy;
 
-	if (gt_summary_load(&summary, path, &err) < 0)
+	if (style.by_stack)
+		options.stack_depth = stack_depth;
+	if (gt_summary_load(&summary, path, &options, &err) < 0)
 		die(STATUS_FAILURE, "%s: %s", path, err.msg);
-	style.width = terminal_width();
 	style.limit = limit;
 	if (limit == LIMIT_DEFAULT)
 		style.limit = format == GT_SUMMARY_JSON || format == GT_SUMMARY_CSV ? 0
@@ -88,6 +193,8 @@ static int summarize(const char *path)
 	lossy = gt_summary_is_lossy(summary);
 	gt_buf_release(&text);
 	gt_summary_free(summary);
+	if (style.filter)
+		regfree(&regex);
 	return lossy ? STATUS_LOSSES : 0;
 }
 
@@ -146,7 +253,6 @@ static void warn_of_ranks(const struct gt_summary_ranks *ranks)
 
 static int print_ranks(const struct gt_summary_ranks *ranks, const char *title)
 {
-	struct gt_summary_style style = { .format = format, .width = terminal_width() };
 	struct gt_buf text = { 0 };
 
 	style.limit = limit == LIMIT_DEFAULT ? 0 : limit;
@@ -166,10 +272,12 @@ static int summarize_files(int count, const char *const *paths)
 	char title[32];
 	int status;
 
+	if (by && !by_rank && rank == RANK_ANY)
+		die(STATUS_USAGE, "--by %s takes one file, or --rank; see 'gtrace summary -h'", by);
 	collect(&files, count, paths);
 	ranks = load_ranks(&files);
 	snprintf(title, sizeof(title), "%zu files", files.count);
-	if (rank == RANK_ANY || by)
+	if (rank == RANK_ANY || by_rank)
 		status = print_ranks(ranks, count == 1 ? paths[0] : title);
 	else if (ranks->readable == 1)
 		status = summarize(ranks->rows[0].path);
@@ -208,13 +316,12 @@ int cmd_summary(int argc, char **argv)
 		opt_print_help(&self, stdout);
 		return 0;
 	}
-	if (by && strcmp(by, "rank") != 0)
-		die(STATUS_USAGE, "--by takes rank, not '%s'; see 'gtrace summary -h'", by);
-	if (operand == argc && !by && rank == RANK_ANY)
+	read_style();
+	if (operand == argc && !by_rank && rank == RANK_ANY)
 		return summarize_newest();
 	if (operand == argc) /* of the job whose traces lie here */
 		return summarize_files(1, (const char *[]){ "." });
-	if (operand + 1 == argc && !by && rank == RANK_ANY && !is_directory(argv[operand]))
+	if (operand + 1 == argc && !by_rank && rank == RANK_ANY && !is_directory(argv[operand]))
 		return summarize(argv[operand]);
 	return summarize_files(argc - operand, (const char *const *)argv + operand);
 }

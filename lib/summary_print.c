@@ -31,6 +31,14 @@ static struct gt_time_text time_text(uint64_t ns)
 	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
 }
 
+void gt_summary_put_us(struct gt_buf *out, int64_t ns)
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	gt_buf_printf(out, "%s%llu.%03u", ns < 0 ? "-" : "", (unsigned long long)(size / 1000),
+		      (unsigned int)(size % 1000));
+}
+
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -82,17 +90,18 @@ static int compare_rows(const void *a, const void *b, void *context)
 	}
 }
 
-uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort,
-			   bool marked, size_t *ret_count)
+uint32_t *gt_summary_order(const struct gt_summary_table *table,
+			   const struct gt_summary_style *style, bool marked, size_t *ret_count)
 {
-	struct order order = { table, sort };
+	struct order order = { table, style->sort };
 	uint32_t *rows = malloc((table->names.count + (size_t)1) * sizeof(*rows));
 	size_t count = 0;
 
 	if (!rows)
 		return NULL;
 	for (uint32_t i = 0; i < table->names.count; i++) {
-		if (!marked || table->stats[i].marked)
+		if ((!marked || table->stats[i].marked) &&
+		    gt_op_filter_takes(style->filter, gt_interned(&table->names, i)))
 			rows[count++] = i;
 	}
 	qsort_r(rows, count, sizeof(*rows), compare_rows, &order);
@@ -131,7 +140,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 	const char *titles[] = { "calls", "total", "mean", "min", "max", "share", what };
 	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
 	size_t shown, count;
-	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
+	uint32_t *rows = gt_summary_order(stats, style, marked, &count);
 	uint64_t total = 0;
 
 	if (!rows || !count) {
@@ -273,8 +282,12 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
 	}
-	put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
-	if (style->brief)
+	if (style->by == GT_SUMMARY_BY_OP ||
+	    (style->by == GT_SUMMARY_BY_ANY && !style->brief && summary->ops.has_operators))
+		gt_summary_put_ops(summary, style, out);
+	if (style->by != GT_SUMMARY_BY_OP)
+		put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
+	if (style->brief || style->by != GT_SUMMARY_BY_ANY)
 		return;
 	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
 	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
@@ -322,7 +335,7 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 			  const struct gt_summary_style *style, struct gt_buf *out)
 {
 	size_t count;
-	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
+	uint32_t *rows = gt_summary_order(stats, style, marked, &count);
 
 	if (!rows) {
 		out->failed = true;
@@ -336,9 +349,13 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 static void put_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
 		    struct gt_buf *out)
 {
+	if (style->by == GT_SUMMARY_BY_OP) {
+		gt_summary_put_ops_csv(summary, style, out);
+		return;
+	}
 	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
 	put_csv_stats(&summary->kernels, false, "kernel", style, out);
-	if (style->brief)
+	if (style->brief || style->by == GT_SUMMARY_BY_KERNEL)
 		return;
 	put_csv_stats(&summary->copies, false, "copy", style, out);
 	put_csv_stats(&summary->calls, true, "blocking", style, out);

@@ -25,6 +25,9 @@ struct gt_time_text {
 /* "1.234ms": four digits are enough to read. */
 struct gt_time_text gt_time_text(int64_t ns);
 
+/* "1234.567": all of it. */
+void gt_summary_put_us(struct gt_buf *out, int64_t ns);
+
 void gt_summary_put_title(struct gt_buf *out, const struct gt_summary_style *style,
 			  const char *title, size_t shown, size_t count);
 
@@ -36,5 +39,15 @@ void gt_summary_put_csv_text(struct gt_buf *out, struct gt_str text);
 
 /* ,"gpus":[…] */
 void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *out);
+
+/* ---- operators ---- */
+
+void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
+			struct gt_buf *out);
+void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
+			    struct gt_buf *out);
+/* ,"ops":[…] */
+void gt_summary_put_ops_json(const struct gt_summary *summary, const struct gt_summary_style *style,
+			     struct gt_buf *out);
 
 #endif

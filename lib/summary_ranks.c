@@ -47,12 +47,13 @@ static int fill_row(struct gt_rank_row *row, const struct gt_summary *summary)
 
 static int load_row(struct gt_rank_row *row)
 {
+	const struct gt_summary_options options = { .no_operators = true };
 	struct gt_summary *summary;
 	struct gt_err err;
 	int rc;
 
 	row->rank = -1;
-	row->rc = gt_summary_load(&summary, row->path, &err);
+	row->rc = gt_summary_load(&summary, row->path, &options, &err);
 	if (row->rc) {
 		row->why = strdup(err.msg);
 		return row->why && row->rc != -ENOMEM ? 0 : -ENOMEM;

@@ -20,3 +20,7 @@ try gtrace summary --frobnicate x.json
 try gtrace summary --limit -1 other.json
 try gtrace summary --format xml other.json
 try gtrace summary --sort size other.json
+try gtrace summary --by op,frame other.json
+try gtrace summary --by op,kernel other.json
+try gtrace summary --stack-depth 0 other.json
+try gtrace summary --filter '(' other.json
