@@ -153,7 +153,7 @@ def generated():
     packed = gzip.compress(good)
     yield 'bomb', bomb(), OK, '', 3
     yield 'bomb of events', event_bomb(2 << 20), OK, '', 2 << 20
-    yield 'bomb of names', name_bomb(1 << 19), OK, '', 1 << 19
+    yield 'bomb of names', name_bomb(1 << 18), OK, '', 1 << 18
     yield 'bomb of tracks', track_bomb(1 << 19), OK, '', 1 << 19
     yield 'long name', trace('{"ph":"X","cat":"kernel","name":"%s","ts":1,"dur":1},%s' % (
         'n' * (16 << 20), kernels(3))), OK, '', 4
