@@ -14,5 +14,7 @@
 /* argv[0] is the command's name. The exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_summary(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_cut(int argc, char **argv);
 
 #endif

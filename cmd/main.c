@@ -17,6 +17,8 @@ static const struct {
 } commands[] = {
 	{ "run", cmd_run, "run a program and trace its steps on the GPU" },
 	{ "summary", cmd_summary, "say where the time of a trace went" },
+	{ "check", cmd_check, "say whether a trace is whole and sound; repair it" },
+	{ "cut", cmd_cut, "write a part of a trace" },
 };
 
 static bool want_version;

@@ -288,7 +288,7 @@ static void print_top(const struct run_report *report)
 	for (i = 1; i < report->file_count; i++)
 		if (report->files[i].rank == top->rank)
 			top = &report->files[i];
-	if (own.rank || gt_summary_load(&summary, top->path, NULL) < 0)
+	if (own.rank || gt_summary_load(&summary, top->path, NULL, NULL) < 0)
 		return;
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col)
 		style.width = size.ws_col;

@@ -6,7 +6,7 @@
  * pwrite(), what replaces it. The tail is placed so that it crosses no page (if it fits one), and
  * the kernel stops a write for SIGKILL only between pages. So a killed writer leaves the old
  * member, the new one, or the old one with bytes behind it, which strict readers refuse;
- * gt_gz_repair() cuts those off.
+ * 'gtrace check --repair' leaves those out.
  */
 #ifndef GT_GZ_WRITER_H
 #define GT_GZ_WRITER_H

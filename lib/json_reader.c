@@ -287,3 +287,46 @@ struct gt_str gt_json_unquote(struct gt_str raw)
 		return (struct gt_str){ raw.ptr + 1, raw.len - 2 };
 	return raw;
 }
+
+/* The value behind the key that ends at 'at'. */
+static struct gt_str value_behind(struct gt_str object, const char *at)
+{
+	struct gt_json_text text = { .end = object.ptr + object.len };
+	const char *next;
+
+	at = gt_json_skip_space(at);
+	if (*at != ':')
+		return (struct gt_str){ NULL, 0 };
+	at = gt_json_skip_space(at + 1);
+	next = gt_json_value_end(&text, at);
+	if (!next || next > text.end)
+		return (struct gt_str){ NULL, 0 };
+	return (struct gt_str){ at, (size_t)(next - at) };
+}
+
+struct gt_str gt_json_find_last(struct gt_str object, struct gt_str quoted_key)
+{
+	const char *end = object.ptr + object.len; /* padding or more JSON lies behind it */
+	size_t left = object.len;
+
+	while (left) {
+		size_t step = GT_MIN(left, (size_t)16);
+		const char *at = object.ptr + left - step;
+		uint32_t mask = gt_scan_pair16(at, quoted_key.ptr[0], quoted_key.ptr[1]) &
+				((UINT32_C(1) << step) - 1);
+
+		for (; mask; mask &= ~(UINT32_C(1) << (31 - __builtin_clz(mask)))) {
+			const char *key = at + (31 - __builtin_clz(mask));
+			struct gt_str value;
+
+			if ((size_t)(end - key) < quoted_key.len ||
+			    memcmp(key, quoted_key.ptr, quoted_key.len) != 0)
+				continue;
+			value = value_behind(object, key + quoted_key.len);
+			if (value.len)
+				return value;
+		}
+		left -= step;
+	}
+	return (struct gt_str){ NULL, 0 };
+}

@@ -79,6 +79,13 @@ int gt_json_member(struct gt_json_text *text, const char **at, struct gt_str *re
 int gt_json_element(struct gt_json_text *text, const char **at);
 
 /*
+ * The value of the last member of an object, or of one inside it, whose key is this text, which
+ * includes the quotes. A search, not a walk: it is fast for members near the end. Empty: none. A
+ * string cannot be taken for a key: in it, the second quote would stand behind a backslash.
+ */
+struct gt_str gt_json_find_last(struct gt_str object, struct gt_str quoted_key);
+
+/*
  * A raw number, which may stand in quotes (tools write them so), times 10^decimals, rounded to
  * nearest. Exact up to 19 digits; out of range saturates. False when it is anything else.
  * "-1.-23" is read as -1.023: so did Kineto print negative times (before 2024-04).

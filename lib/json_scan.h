@@ -114,6 +114,17 @@ static inline uint32_t gt_scan_string16(const char *at)
 	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control));
 }
 
+/* Of sixteen bytes: those that are first, with second behind them; reads seventeen. */
+static inline uint32_t gt_scan_pair16(const char *at, char first, char second)
+{
+	__m128i here = _mm_loadu_si128((const __m128i *)at);
+	__m128i next = _mm_loadu_si128((const __m128i *)(at + 1));
+
+	return (uint32_t)_mm_movemask_epi8(
+		_mm_and_si128(_mm_cmpeq_epi8(here, _mm_set1_epi8(first)),
+			      _mm_cmpeq_epi8(next, _mm_set1_epi8(second))));
+}
+
 /* Of sixteen bytes: those that are not white space. */
 static inline uint32_t gt_scan_ink16(const char *at)
 {
@@ -135,6 +146,15 @@ static inline uint32_t gt_scan_string16(const char *at)
 	for (int i = 0; i < 16; i++)
 		mask |= (uint32_t)(at[i] == '"' || at[i] == '\\' || (unsigned char)at[i] < 0x20)
 			<< i;
+	return mask;
+}
+
+static inline uint32_t gt_scan_pair16(const char *at, char first, char second)
+{
+	uint32_t mask = 0;
+
+	for (int i = 0; i < 16; i++)
+		mask |= (uint32_t)(at[i] == first && at[i + 1] == second) << i;
 	return mask;
 }
 

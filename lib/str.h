@@ -24,4 +24,17 @@ static inline bool gt_str_starts(struct gt_str str, struct gt_str prefix)
 	return str.len >= prefix.len && !memcmp(str.ptr, prefix.ptr, prefix.len);
 }
 
+/* part is not empty. */
+static inline bool gt_str_has(struct gt_str str, struct gt_str part)
+{
+	return str.ptr && memmem(str.ptr, str.len, part.ptr, part.len);
+}
+
+static inline bool gt_text_ends(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
 #endif

@@ -107,12 +107,10 @@ static bool is_communication(struct gt_str name)
 /* args.device; the pid of GPU work is the device, too. */
 static int64_t device_of(const struct gt_trace_event *event)
 {
-	static const struct gt_str keys[] = { GT_STR("device") };
-	struct gt_str values[ARRAY_SIZE(keys)];
 	int64_t device;
 
-	gt_trace_event_args(event, keys, values, ARRAY_SIZE(keys));
-	if (!gt_json_int(values[0], &device) && !gt_json_int(event->pid.text, &device))
+	if (!gt_json_int(gt_trace_event_arg(event, GT_STR("\"device\"")), &device) &&
+	    !gt_json_int(event->pid.text, &device))
 		device = event->pid.text.ptr ? 0 : event->pid.number;
 	return device < 0 || device > MAX_DEVICES ? MAX_DEVICES : device;
 }
@@ -162,25 +160,20 @@ static void split_gpu_time(struct gt_summary_gpu *gpu)
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
-static bool has(struct gt_str text, struct gt_str part)
-{
-	return text.ptr && memmem(text.ptr, text.len, part.ptr, part.len);
-}
-
 /*
  * Whether a CUDA or HIP call makes the host wait: for the GPU, for a copy (those not Async; sets
  * do not block), or for memory of the device or pinned memory, whose mapping stops the device.
  */
 static bool blocks_host(struct gt_str name)
 {
-	if (has(name, GT_STR("Synchronize")))
+	if (gt_str_has(name, GT_STR("Synchronize")))
 		return true;
-	if (has(name, GT_STR("Async")) || has(name, GT_STR("Graph")))
+	if (gt_str_has(name, GT_STR("Async")) || gt_str_has(name, GT_STR("Graph")))
 		return false;
-	return has(name, GT_STR("Memcpy")) || has(name, GT_STR("Malloc")) ||
-	       has(name, GT_STR("Free")) || has(name, GT_STR("MemAlloc")) ||
-	       has(name, GT_STR("HostAlloc")) || has(name, GT_STR("HostRegister")) ||
-	       has(name, GT_STR("HostUnregister"));
+	return gt_str_has(name, GT_STR("Memcpy")) || gt_str_has(name, GT_STR("Malloc")) ||
+	       gt_str_has(name, GT_STR("Free")) || gt_str_has(name, GT_STR("MemAlloc")) ||
+	       gt_str_has(name, GT_STR("HostAlloc")) || gt_str_has(name, GT_STR("HostRegister")) ||
+	       gt_str_has(name, GT_STR("HostUnregister"));
 }
 
 static int add_host_call(struct gt_summary *summary, const struct gt_trace_event *event,
@@ -236,6 +229,42 @@ static int by_start(const void *a, const void *b)
 	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+struct gt_range gt_range_of(uint64_t *values, size_t count)
+{
+	struct gt_range ret = { .count = count };
+
+	if (!count)
+		return ret;
+	qsort(values, count, sizeof(*values), by_value);
+	ret.min = values[0];
+	ret.median =
+		count % 2 ? values[count / 2]
+			  : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
+	ret.max = values[count - 1];
+	return ret;
+}
+
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret)
+{
+	size_t count = summary->step_count;
+	uint64_t *times = malloc((count + 1) * sizeof(*times));
+
+	if (!times)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		times[i] = summary->steps[i].dur_ns;
+	*ret = gt_range_of(times, count);
+	free(times);
+	return 0;
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
@@ -259,25 +288,45 @@ static int add_span(struct gt_summary *summary, const struct gt_trace_event *eve
 	}
 }
 
-static int on_event(void *context, const struct gt_trace_event *event)
+static int64_t clamp(int64_t ns)
 {
-	struct gt_summary *summary = context;
-	struct gt_trace_event clamped;
-	int64_t dur_ns;
+	return GT_MAX(GT_MIN(ns, TIME_MAX_NS), -TIME_MAX_NS);
+}
 
-	if (event->cat == GT_CAT_OTHER || event->cat == GT_CAT_NONE || event->phase != 'X')
-		return 0;
+/* What happens at a time that is sane. */
+static int add_event(struct gt_summary *summary, const struct gt_trace_event *event)
+{
+	int64_t dur_ns;
+	int rc = 0;
+
+	if (event->phase == 'i')
+		return summary->no_operators ? 0 : gt_ops_add_instant(&summary->ops, event);
 	summary->is_kineto = true;
 	summary->spans++;
 	if (!event->has_ts || !event->has_dur) {
 		summary->without_dur++;
 		return 0;
 	}
+	summary->negative += event->dur_ns < 0;
+	dur_ns = GT_MAX(GT_MIN(event->dur_ns, TIME_MAX_NS), 0);
+	if (!summary->no_operators)
+		rc = gt_ops_add(&summary->ops, event, dur_ns);
+	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns);
+}
+
+static int on_event(void *context, const struct gt_trace_event *event)
+{
+	bool is_span = event->phase == 'X' && event->cat != GT_CAT_OTHER &&
+		       event->cat != GT_CAT_NONE;
+	struct gt_trace_event clamped;
+
+	if (!is_span && event->phase != 'i')
+		return 0;
+	if (GT_LIKELY(event->ts_ns == clamp(event->ts_ns)))
+		return add_event(context, event);
 	clamped = *event;
-	clamped.ts_ns = GT_MAX(GT_MIN(event->ts_ns, TIME_MAX_NS), -TIME_MAX_NS);
-	dur_ns = GT_MIN(event->dur_ns, TIME_MAX_NS);
-	summary->negative += dur_ns < 0;
-	return add_span(summary, &clamped, (uint64_t)GT_MAX(dur_ns, 0));
+	clamped.ts_ns = clamp(event->ts_ns);
+	return add_event(context, &clamped);
 }
 
 static int on_member(void *context, struct gt_str key, struct gt_str raw)
@@ -285,17 +334,18 @@ static int on_member(void *context, struct gt_str key, struct gt_str raw)
 	return gt_summary_member(context, key, raw);
 }
 
-static void finish(struct gt_summary *summary)
+static int finish(struct gt_summary *summary)
 {
 	for (size_t i = 0; i < summary->gpu_count; i++)
 		split_gpu_time(&summary->gpus[i]);
 	if (summary->step_count)
 		qsort(summary->steps, summary->step_count, sizeof(*summary->steps), by_start);
 	gt_summary_name_producer(summary);
+	return gt_ops_finish(&summary->ops, !summary->own.present);
 }
 
 int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
-		    struct gt_err *err)
+		    const struct gt_summary_options *options, struct gt_err *err)
 {
 	struct gt_summary *summary = calloc(1, sizeof(*summary));
 	struct gt_trace_hooks hooks = { .event = on_event, .member = on_member };
@@ -304,31 +354,35 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 	if (summary) {
 		summary->rank = -1;
 		summary->path = strdup(path);
+		summary->no_operators = options && options->no_operators;
 		hooks.context = summary;
 	}
-	if (!summary || !summary->path) {
+	if (!summary || !summary->path ||
+	    gt_ops_init(&summary->ops, options ? options->stack_depth : 0) < 0) {
 		gt_summary_free(summary);
 		return gt_err_set(err, rc, "out of memory");
 	}
 	rc = gt_trace_read(gz, &hooks, &summary->read, err);
+	if (!rc)
+		rc = finish(summary);
 	if (rc) {
 		gt_summary_free(summary);
 		return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
 	}
 	summary->gz = *gt_gz_status(gz);
-	finish(summary);
 	*ret = summary;
 	return 0;
 }
 
-int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err)
+int gt_summary_load(struct gt_summary **ret, const char *path,
+		    const struct gt_summary_options *options, struct gt_err *err)
 {
 	struct gt_gz_reader *gz;
 	int rc = gt_gz_open(&gz, path, err);
 
 	if (rc)
 		return rc;
-	rc = gt_summary_read(ret, gz, path, err);
+	rc = gt_summary_read(ret, gz, path, options, err);
 	gt_gz_close(gz);
 	return rc;
 }
@@ -350,6 +404,7 @@ void gt_summary_free(struct gt_summary *summary)
 	release_table(&summary->calls);
 	release_table(&summary->ranges);
 	gt_interner_release(&summary->step_names);
+	gt_ops_release(&summary->ops);
 	gt_buf_release(&summary->producer);
 	gt_buf_release(&summary->runtime);
 	gt_buf_release(&summary->devices);

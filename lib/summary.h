@@ -11,6 +11,8 @@
 #include "gz_reader.h"
 #include "interner.h"
 #include "intervals.h"
+#include "op_report.h"
+#include "ops.h"
 #include "trace_reader.h"
 
 /* Durations of one kind of event; what does not fit a field saturates. */
@@ -88,6 +90,7 @@ struct gt_summary {
 	struct gt_summary_table copies; /* copies and sets of GPU memory */
 	struct gt_summary_table calls;  /* into CUDA or HIP; marked: they block the host */
 	struct gt_summary_table ranges;
+	struct gt_ops ops;
 	struct gt_summary_gpu *gpus; /* by device */
 	size_t gpu_count;
 	struct gt_interner step_names;
@@ -97,10 +100,17 @@ struct gt_summary {
 	uint64_t spans;       /* phase X */
 	uint64_t without_dur; /* of these: left out for want of a time */
 	uint64_t negative;    /* of these: a negative duration, taken as 0 */
+	bool no_operators;    /* they were left out */
+	bool with_flops;      /* torch's tables of this profile have FLOPs */
 	bool is_kineto;       /* by its categories */
 	struct gt_summary_own own;
 	struct gt_trace_stats read;
 	struct gt_gz_status gz;
+};
+
+struct gt_summary_options { /* { 0 } and NULL: the defaults */
+	size_t stack_depth; /* frames of the Python stack of each operator; 0: no stacks */
+	bool no_operators;  /* leave them out: they are most of the time and memory */
 };
 
 /*
@@ -108,11 +118,12 @@ struct gt_summary {
  * gt_summary_is_lossy(); -EBADMSG: not a trace; err does not name path. *ret is the caller's, for
  * gt_summary_free().
  */
-int gt_summary_load(struct gt_summary **ret, const char *path, struct gt_err *err);
+int gt_summary_load(struct gt_summary **ret, const char *path,
+		    const struct gt_summary_options *options, struct gt_err *err);
 
 /* The same from a reader; path is only a name. */
 int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
-		    struct gt_err *err);
+		    const struct gt_summary_options *options, struct gt_err *err);
 
 void gt_summary_free(struct gt_summary *summary); /* may be NULL */
 
@@ -124,6 +135,19 @@ bool gt_summary_is_lossy(const struct gt_summary *summary);
  * first, then what its producer says about it.
  */
 void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out);
+
+struct gt_range { /* all 0 without values */
+	size_t count;
+	uint64_t min;
+	uint64_t median;
+	uint64_t max;
+};
+
+/* Of these values, which get sorted. */
+struct gt_range gt_range_of(uint64_t *values, size_t count);
+
+/* Of the durations of the steps, in ns. 0 or -ENOMEM. */
+int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret);
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
@@ -138,12 +162,23 @@ enum gt_summary_sort {
 	GT_SUMMARY_BY_NAME
 };
 
+enum gt_summary_by {
+	GT_SUMMARY_BY_ANY, /* all tables that the file has something for */
+	GT_SUMMARY_BY_OP,
+	GT_SUMMARY_BY_KERNEL
+};
+
 struct gt_summary_style {
 	enum gt_summary_format format;
+	enum gt_summary_by by;
+	bool by_shape; /* operators by their input dims, too */
+	bool by_stack; /* and by their stack */
 	enum gt_summary_sort sort;
-	size_t limit; /* rows a table; 0: all */
-	size_t width; /* columns of the terminal */
-	bool brief;   /* the table of kernels alone, without what stands above it */
+	enum gt_op_sort op_sort;
+	const regex_t *filter; /* only names in which it is found; NULL: all */
+	size_t limit;          /* rows a table; 0: all */
+	size_t width;          /* columns of the terminal */
+	bool brief;            /* the table of kernels alone, without what stands above it */
 };
 
 /* Append the summary to out; names are made safe for a terminal. 0 or -ENOMEM. */
@@ -151,11 +186,11 @@ int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_s
 		     struct gt_buf *out);
 
 /*
- * The numbers of the rows, or of the marked ones alone, in order; malloc'd, with their count in
- * *ret_count. NULL: out of memory.
+ * The numbers of the rows that the style's filter takes, or of the marked ones among them alone, in
+ * its order; malloc'd, with their count in *ret_count. NULL: out of memory.
  */
-uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort,
-			   bool marked, size_t *ret_count);
+uint32_t *gt_summary_order(const struct gt_summary_table *table,
+			   const struct gt_summary_style *style, bool marked, size_t *ret_count);
 
 uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat);
 

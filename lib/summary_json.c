@@ -16,10 +16,8 @@ static void put_key(struct gt_buf *out, const char *key)
 
 static void put_us(struct gt_buf *out, const char *key, int64_t ns)
 {
-	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-
-	gt_buf_printf(out, ",\"%s\":%s%llu.%03u", key, ns < 0 ? "-" : "",
-		      (unsigned long long)(size / 1000), (unsigned int)(size % 1000));
+	gt_buf_printf(out, ",\"%s\":", key);
+	gt_summary_put_us(out, ns);
 }
 
 static void put_unsigned_us(struct gt_buf *out, const char *key, uint64_t ns)
@@ -68,7 +66,7 @@ static void put_steps(const struct gt_summary *summary, struct gt_buf *out)
 	gt_buf_byte(out, ']');
 }
 
-static void put_gpus(const struct gt_summary *summary, struct gt_buf *out)
+void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *out)
 {
 	gt_buf_text(out, ",\"gpus\":[");
 	for (size_t i = 0; i < summary->gpu_count; i++) {
@@ -99,7 +97,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		      const struct gt_summary_style *style, struct gt_buf *out)
 {
 	size_t shown;
-	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &shown);
+	uint32_t *rows = gt_summary_order(stats, style, marked, &shown);
 
 	if (!rows) {
 		out->failed = true;
@@ -186,7 +184,8 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	gt_buf_byte(out, ',');
 	put_text(out, "devices", gt_buf_str(&summary->devices));
 	put_steps(summary, out);
-	put_gpus(summary, out);
+	gt_summary_put_gpus_json(summary, out);
+	gt_summary_put_ops_json(summary, style, out);
 	put_stats(&summary->kernels, false, "kernels", style, out);
 	put_stats(&summary->copies, false, "copies", style, out);
 	put_stats(&summary->calls, true, "blocking", style, out);

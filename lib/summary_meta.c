@@ -194,6 +194,9 @@ int gt_summary_member(struct gt_summary *summary, struct gt_str key, struct gt_s
 		return note_version(summary, raw, "CUDA ", true);
 	else if (gt_str_equal(key, GT_STR("hip_runtime_version")))
 		return note_version(summary, raw, "HIP ", false);
+	else if (gt_str_equal(key, GT_STR("with_flops")))
+		summary->with_flops = gt_json_kind(raw) == GT_JSON_TRUE ||
+				      gt_str_equal(raw, GT_STR("1"));
 	else if (gt_str_equal(key, GT_STR("schemaVersion")))
 		summary->is_kineto = true;
 	return 0;

@@ -9,23 +9,34 @@
 
 #include <stdlib.h>
 
-struct time_text {
-	char text[32];
-};
-
-/* Four digits are enough to read; csv and json have all. */
-static struct time_text time_text(uint64_t ns)
+struct gt_time_text gt_time_text(int64_t ns)
 {
-	struct time_text ret;
-	uint64_t unit = ns >= GT_NSEC_PER_SEC    ? GT_NSEC_PER_SEC
-			: ns >= GT_NSEC_PER_MSEC ? GT_NSEC_PER_MSEC
-						 : GT_NSEC_PER_USEC;
+	struct gt_time_text ret;
+	double value = (double)(ns < 0 ? -(double)ns : (double)ns);
+	double unit = value >= GT_NSEC_PER_SEC    ? GT_NSEC_PER_SEC
+		      : value >= GT_NSEC_PER_MSEC ? GT_NSEC_PER_MSEC
+						  : GT_NSEC_PER_USEC;
 	const char *name = unit == GT_NSEC_PER_SEC ? "s" : unit == GT_NSEC_PER_MSEC ? "ms" : "us";
-	double value = (double)ns / (double)unit;
-	int decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
+	int decimals;
 
-	snprintf(ret.text, sizeof(ret.text), "%.*f%s", decimals, value, name);
+	value /= unit;
+	decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
+	snprintf(ret.text, sizeof(ret.text), "%s%.*f%s", ns < 0 ? "-" : "", decimals, value, name);
 	return ret;
+}
+
+/* The same of a time that is not negative; what is no int64_t is as good as its largest. */
+static struct gt_time_text time_text(uint64_t ns)
+{
+	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
+}
+
+void gt_summary_put_us(struct gt_buf *out, int64_t ns)
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	gt_buf_printf(out, "%s%llu.%03u", ns < 0 ? "-" : "", (unsigned long long)(size / 1000),
+		      (unsigned int)(size % 1000));
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -79,17 +90,18 @@ static int compare_rows(const void *a, const void *b, void *context)
 	}
 }
 
-uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary_sort sort,
-			   bool marked, size_t *ret_count)
+uint32_t *gt_summary_order(const struct gt_summary_table *table,
+			   const struct gt_summary_style *style, bool marked, size_t *ret_count)
 {
-	struct order order = { table, sort };
+	struct order order = { table, style->sort };
 	uint32_t *rows = malloc((table->names.count + (size_t)1) * sizeof(*rows));
 	size_t count = 0;
 
 	if (!rows)
 		return NULL;
 	for (uint32_t i = 0; i < table->names.count; i++) {
-		if (!marked || table->stats[i].marked)
+		if ((!marked || table->stats[i].marked) &&
+		    gt_op_filter_takes(style->filter, gt_interned(&table->names, i)))
 			rows[count++] = i;
 	}
 	qsort_r(rows, count, sizeof(*rows), compare_rows, &order);
@@ -99,8 +111,8 @@ uint32_t *gt_summary_order(const struct gt_summary_table *table, enum gt_summary
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void print_table(struct gt_text_table *table, const struct gt_summary_style *style,
-			struct gt_buf *out)
+void gt_summary_put_table(struct gt_text_table *table, const struct gt_summary_style *style,
+			  struct gt_buf *out)
 {
 	if (style->format == GT_SUMMARY_MARKDOWN)
 		gt_text_table_markdown(table, out);
@@ -108,8 +120,8 @@ static void print_table(struct gt_text_table *table, const struct gt_summary_sty
 		gt_text_table_print(table, style->width, out);
 }
 
-static void put_title(struct gt_buf *out, const struct gt_summary_style *style, const char *title,
-		      size_t shown, size_t count)
+void gt_summary_put_title(struct gt_buf *out, const struct gt_summary_style *style,
+			  const char *title, size_t shown, size_t count)
 {
 	gt_buf_printf(out, style->format == GT_SUMMARY_MARKDOWN ? "\n### %s" : "\n%s", title);
 	if (shown < count)
@@ -128,7 +140,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 	const char *titles[] = { "calls", "total", "mean", "min", "max", "share", what };
 	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
 	size_t shown, count;
-	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
+	uint32_t *rows = gt_summary_order(stats, style, marked, &count);
 	uint64_t total = 0;
 
 	if (!rows || !count) {
@@ -139,7 +151,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 	for (size_t i = 0; i < count; i++)
 		total += stats->stats[rows[i]].total_ns;
 	shown = rows_shown(style, count);
-	put_title(out, style, title, shown, count);
+	gt_summary_put_title(out, style, title, shown, count);
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
 
@@ -152,7 +164,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		gt_text_cell_name(&table, gt_interned(&stats->names, rows[i]));
 	}
 	free(rows);
-	print_table(&table, style, out);
+	gt_summary_put_table(&table, style, out);
 }
 
 static void put_gpus(const struct gt_summary *summary, const struct gt_summary_style *style,
@@ -166,7 +178,7 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 
 	if (!summary->gpu_count)
 		return;
-	put_title(out, style, "GPU time", 0, 0);
+	gt_summary_put_title(out, style, "GPU time", 0, 0);
 	for (size_t i = 0; i < summary->gpu_count; i++) {
 		const struct gt_summary_gpu *gpu = &summary->gpus[i];
 
@@ -183,7 +195,7 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 		else
 			gt_text_cell(&table, "-");
 	}
-	print_table(&table, style, out);
+	gt_summary_put_table(&table, style, out);
 }
 
 static void put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
@@ -195,7 +207,7 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 
 	if (!summary->step_count)
 		return;
-	put_title(out, style, "Steps", shown, summary->step_count);
+	gt_summary_put_title(out, style, "Steps", shown, summary->step_count);
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_step *step = &summary->steps[i];
 
@@ -206,37 +218,22 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 		gt_text_cell(&table, "%s", time_text(step->dur_ns).text);
 		gt_text_cell_name(&table, gt_interned(&summary->step_names, step->name));
 	}
-	print_table(&table, style, out);
+	gt_summary_put_table(&table, style, out);
 }
 
 /* ---- what stands above the tables ------------------------------------------------------------ */
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 {
-	size_t count = summary->step_count;
-	uint64_t *times = malloc((count + 1) * sizeof(*times));
-	uint64_t median;
+	struct gt_range range;
 
-	if (!times) {
+	if (gt_summary_step_range(summary, &range)) {
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < count; i++)
-		times[i] = summary->steps[i].dur_ns;
-	qsort(times, count, sizeof(*times), by_value);
-	median = count % 2 ? times[count / 2]
-			   : times[count / 2 - 1] + (times[count / 2] - times[count / 2 - 1]) / 2;
-	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", count, count == 1 ? "" : "s",
-		      time_text(times[0]).text, time_text(median).text,
-		      time_text(times[count - 1]).text);
-	free(times);
+	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", range.count,
+		      range.count == 1 ? "" : "s", time_text(range.min).text,
+		      time_text(range.median).text, time_text(range.max).text);
 }
 
 static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,
@@ -285,8 +282,12 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
 	}
-	put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
-	if (style->brief)
+	if (style->by == GT_SUMMARY_BY_OP ||
+	    (style->by == GT_SUMMARY_BY_ANY && !style->brief && summary->ops.has_operators))
+		gt_summary_put_ops(summary, style, out);
+	if (style->by != GT_SUMMARY_BY_OP)
+		put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
+	if (style->brief || style->by != GT_SUMMARY_BY_ANY)
 		return;
 	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
 	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
@@ -296,44 +297,45 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void put_csv_name(struct gt_str name, struct gt_buf *out)
+void gt_summary_put_csv_text(struct gt_buf *out, struct gt_str text)
 {
 	struct gt_buf safe = { 0 };
 
-	gt_safe_put(&safe, name);
-	gt_buf_byte(out, '"');
+	gt_safe_put(&safe, text);
+	gt_buf_text(out, ",\"");
 	for (size_t i = 0; i < safe.len; i++) {
 		if (safe.data[i] == '"')
 			gt_buf_byte(out, '"');
 		gt_buf_byte(out, safe.data[i]);
 	}
-	gt_buf_text(out, "\"\n");
+	gt_buf_byte(out, '"');
 	out->failed |= safe.failed;
 	gt_buf_release(&safe);
 }
 
 static void put_csv_us(uint64_t ns, struct gt_buf *out)
 {
-	gt_buf_printf(out, "%llu.%03u,", (unsigned long long)(ns / 1000),
+	gt_buf_printf(out, ",%llu.%03u", (unsigned long long)(ns / 1000),
 		      (unsigned int)(ns % 1000));
 }
 
 static void put_csv_row(const char *kind, const struct gt_summary_stat *stat, struct gt_str name,
 			struct gt_buf *out)
 {
-	gt_buf_printf(out, "%s,%llu,", kind, (unsigned long long)stat->calls);
+	gt_buf_printf(out, "%s,%llu", kind, (unsigned long long)stat->calls);
 	put_csv_us(stat->total_ns, out);
 	put_csv_us(gt_summary_mean_ns(stat), out);
 	put_csv_us(stat->min_ns, out);
 	put_csv_us(stat->max_ns, out);
-	put_csv_name(name, out);
+	gt_summary_put_csv_text(out, name);
+	gt_buf_byte(out, '\n');
 }
 
 static void put_csv_stats(const struct gt_summary_table *stats, bool marked, const char *kind,
 			  const struct gt_summary_style *style, struct gt_buf *out)
 {
 	size_t count;
-	uint32_t *rows = gt_summary_order(stats, style->sort, marked, &count);
+	uint32_t *rows = gt_summary_order(stats, style, marked, &count);
 
 	if (!rows) {
 		out->failed = true;
@@ -347,9 +349,13 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 static void put_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
 		    struct gt_buf *out)
 {
+	if (style->by == GT_SUMMARY_BY_OP) {
+		gt_summary_put_ops_csv(summary, style, out);
+		return;
+	}
 	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
 	put_csv_stats(&summary->kernels, false, "kernel", style, out);
-	if (style->brief)
+	if (style->brief || style->by == GT_SUMMARY_BY_KERNEL)
 		return;
 	put_csv_stats(&summary->copies, false, "copy", style, out);
 	put_csv_stats(&summary->calls, true, "blocking", style, out);

@@ -8,7 +8,7 @@
 #include "buf.h"
 #include "str.h"
 
-#define GT_TEXT_COLUMNS_MAX 16
+#define GT_TEXT_COLUMNS_MAX 20
 
 /* All columns are aligned right but the last, which holds names and is cut to the width. */
 struct gt_text_table { /* { 0 } but for titles and columns */

@@ -69,6 +69,12 @@ const char *gt_trace_event_parse(struct gt_json_text *text, const char *at,
 void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str *keys,
 			 struct gt_str *values, size_t count);
 
+/* The raw value of a member of args, as gt_json_find_last() finds it. */
+struct gt_str gt_trace_event_arg(const struct gt_trace_event *event, struct gt_str quoted_key);
+
+/* The integer that is the value of such a member, often the first one; 0: there is none. */
+int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quoted_key);
+
 enum gt_trace_cat gt_trace_cat_of(struct gt_str text);
 
 #endif

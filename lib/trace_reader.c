@@ -365,6 +365,7 @@ static int read_member(struct stream *s)
 		if (next && next < s->in.text.end)
 			break;
 		if ((!next && !ended_early(s)) || left(s) >= GT_TRACE_MEMBER_MAX) {
+			s->stats->large_members += left(s) >= GT_TRACE_MEMBER_MAX;
 			s->in.at = value;
 			return *value == '{' || *value == '[' ? skip_container(s) : skip_damage(s);
 		}
@@ -434,8 +435,10 @@ static int begin(struct stream *s)
 	if (rc)
 		return rc;
 	what = gt_trace_looks_like((struct gt_str){ s->in.at, left(s) });
-	if (left(s) >= 3 && !memcmp(s->in.at, "\xef\xbb\xbf", 3))
+	if (left(s) >= 3 && !memcmp(s->in.at, "\xef\xbb\xbf", 3)) {
+		s->stats->has_bom = true;
 		s->in.at += 3;
+	}
 	if (!what)
 		rc = gt_text_window_peek(&s->in, &c);
 	if (rc)

@@ -27,16 +27,18 @@ struct gt_trace_hooks {
 };
 
 struct gt_trace_stats {
-	uint64_t events;      /* handed on */
-	uint64_t repaired;    /* of these: from text that was not JSON, such as unescaped quotes */
-	uint64_t skipped;     /* events, or what stands in their place, that could not be read */
-	bool is_array;        /* without a top-level object */
-	bool repeated;        /* traceEvents is there twice; both were read */
-	bool unclosed;        /* an array without ']' at the end, which the format allows */
-	bool cut;             /* the text ends too early */
-	bool trailing;        /* text after the end, ignored */
-	bool second_document; /* that text is JSON too */
-	uint64_t bytes;       /* of JSON text */
+	uint64_t events;   /* handed on */
+	uint64_t repaired; /* of these: from text that was not JSON, such as unescaped quotes */
+	uint64_t skipped;  /* events, or what stands in their place, that could not be read */
+	uint64_t large_members; /* beside the events, larger than GT_TRACE_MEMBER_MAX */
+	bool has_bom;           /* a byte order mark stands in front */
+	bool is_array;          /* without a top-level object */
+	bool repeated;          /* traceEvents is there twice; both were read */
+	bool unclosed;          /* an array without ']' at the end, which the format allows */
+	bool cut;               /* the text ends too early */
+	bool trailing;          /* text after the end, ignored */
+	bool second_document;   /* that text is JSON too */
+	uint64_t bytes;         /* of JSON text */
 };
 
 /*

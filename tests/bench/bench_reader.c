@@ -64,7 +64,7 @@ static uint64_t whole_summary(const char *path, struct gt_err *err)
 	struct gt_buf out = { 0 };
 	uint64_t bytes;
 
-	if (gt_summary_load(&summary, path, err) < 0)
+	if (gt_summary_load(&summary, path, NULL, err) < 0)
 		return 0;
 	gt_summary_print(summary, &style, &out);
 	bytes = summary->read.bytes;

@@ -19,5 +19,8 @@ bench-reader: $(BENCH_READER) ## how fast a trace is read (BENCH_TRACE), beside 
 bench-writer: $(BENCH_WRITER) ## how fast a million events become a file, and how large it is
 	$(Q)$(BENCH_WRITER) $(O)/bench
 
+bench-ranks: $(O)/gtrace ## how long the traces of 1,024 ranks take, and in how much memory
+	$(Q)$(PYTHON3) tests/bench/ranks.py $(O)
+
 TEST_PROGRAMS += $(BENCH_READER) $(BENCH_WRITER)
-.PHONY: bench-reader bench-writer
+.PHONY: bench-reader bench-writer bench-ranks

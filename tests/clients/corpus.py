@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`gtrace summary` over a corpus of real, odd and hostile traces: it reads each or refuses it in one
-line, and never crashes, hangs or lets an escape sequence through.
+"""`gtrace summary` and `gtrace check` over a corpus of real, odd and hostile traces: they read each or
+refuse it in one line, and never crash, hang or let an escape sequence through. They agree on what is
+a trace, and what PyTorch wrote (data/truth) is sound.
 
 Usage: tests/clients/corpus.py BUILD. The corpus is $GTRACE_CORPUS/data (../shared); skipped where
 there is none. Prints TAP.
@@ -17,20 +18,38 @@ TIMEOUT_S = 20
 STATUSES = (0, 1, 3)
 
 
-def problem(gtrace, path):
+def run(gtrace, command, path):
+    """The exit status, and what is wrong or None."""
     try:
-        done = subprocess.run([gtrace, 'summary', path], stdin=subprocess.DEVNULL,
+        done = subprocess.run([gtrace, command, path], stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return f'no end after {TIMEOUT_S} s'
+        return None, f'no end after {TIMEOUT_S} s'
+    why = None
     if done.returncode not in STATUSES:
-        return f'exit status {done.returncode}: {done.stderr[-300:]!r}'
-    if done.returncode == 1 and len(done.stderr.splitlines()) != 1:
-        return f'refused, but not in one line: {done.stderr[:300]!r}'
-    if done.returncode != 1 and not done.stdout:
-        return 'read, but nothing printed'
-    if re.search(rb'[\x00-\x08\x0b-\x1f\x7f]', done.stdout + done.stderr):
-        return 'control characters in the output'
+        why = f'exit status {done.returncode}: {done.stderr[-300:]!r}'
+    elif done.returncode == 1 and len(done.stderr.splitlines()) != 1:
+        why = f'refused, but not in one line: {done.stderr[:300]!r}'
+    elif done.returncode != 1 and not done.stdout:
+        why = 'read, but nothing printed'
+    elif re.search(rb'[\x00-\x08\x0b-\x1f\x7f]', done.stdout + done.stderr):
+        why = 'control characters in the output'
+    return done.returncode, why and f'{command}: {why}'
+
+
+def problem(gtrace, path):
+    status, why = run(gtrace, 'summary', path)
+    if why:
+        return why
+    checked, why = run(gtrace, 'check', path)
+    if why:
+        return why
+    if (status == 1) != (checked == 1):
+        return f'summary: exit status {status}, check: {checked}'
+    if status == 3 and checked == 0:
+        return 'summary: something was lost, check: sound'
+    if checked == 3 and '/truth/' in path:
+        return 'check: not sound'
     return None
 
 
@@ -46,7 +65,7 @@ def main():
     for path in files:
         why = problem(gtrace, path)
         failed += bool(why)
-        print(f'{"not ok" if why else "ok"} - summary of {os.path.relpath(path, corpus)}')
+        print(f'{"not ok" if why else "ok"} - summary and check of {os.path.relpath(path, corpus)}')
         if why:
             print(f'# {why}')
     return 1 if failed else 0

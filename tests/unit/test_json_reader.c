@@ -170,6 +170,40 @@ static void test_members_and_elements(void **state)
 }
 
 /* A text that ends anywhere never makes a function say that it is not JSON. */
+static void check_find(const char *object, const char *expected)
+{
+	struct padded at = pad(object, strlen(object));
+	struct gt_str value =
+		gt_json_find_last((struct gt_str){ at.data, strlen(object) }, GT_STR("\"key\""));
+
+	assert_true(gt_str_equal(value, (struct gt_str){ expected, strlen(expected) }));
+	free(at.data);
+}
+
+static void test_find_last(void **state)
+{
+	char object[160];
+
+	(void)state;
+	check_find("{}", "");
+	check_find("{\"key\":1}", "1");
+	check_find("{ \"key\" : [1, {\"a\": 2}] , \"b\":3}", "[1, {\"a\": 2}]");
+	check_find("{\"key\":1,\"key\":2}", "2");
+	check_find("{\"key\":1,\"other\":\"key\"}", "1");
+	check_find("{\"key\":1,\"text\":\"say \\\"key\\\": 2\"}", "1");
+	check_find("{\"keys\":1,\"ke\":2,\"Key\":3}", "");
+	check_find("{\"key\"", "");
+	check_find("{\"key\":", "");
+	/* at every distance from the blocks that are looked at */
+	for (int before = 0; before < 40; before++) {
+		for (int behind = 0; behind < 40; behind++) {
+			snprintf(object, sizeof(object), "{%*s\"key\":7%*s}", before, "", behind,
+				 "");
+			check_find(object, "7");
+		}
+	}
+}
+
 static void test_ends_anywhere(void **state)
 {
 	static const char data[] = "{\"a\": [1, {\"b\": \"c\\\\\"}], \"d\": true, \"e\": -1.5e3}";
@@ -391,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_containers_like_model),
 		cmocka_unit_test(test_container_in_pieces),
 		cmocka_unit_test(test_members_and_elements),
+		cmocka_unit_test(test_find_last),
 		cmocka_unit_test(test_ends_anywhere),
 		cmocka_unit_test(test_not_json),
 		cmocka_unit_test(test_kinds),

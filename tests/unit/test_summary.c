@@ -51,7 +51,7 @@ static struct gt_summary *load(const char *text, size_t len)
 	struct gt_err err;
 
 	assert_int_equal(gt_gz_open_mem(&gz, text, len), 0);
-	assert_int_equal(gt_summary_read(&summary, gz, "some \x1b file", &err), 0);
+	assert_int_equal(gt_summary_read(&summary, gz, "some \x1b file", NULL, &err), 0);
 	gt_gz_close(gz);
 	return summary;
 }
@@ -89,14 +89,16 @@ static void test_tables(void **state)
 	assert_int_equal(summary->negative, 1);
 	assert_int_equal(summary->without_dur, 1);
 
-	rows = gt_summary_order(&summary->calls, GT_SUMMARY_BY_TOTAL, true, &count);
+	rows = gt_summary_order(&summary->calls, &(struct gt_summary_style){ 0 }, true, &count);
 	assert_int_equal(count, 2);
 	assert_true(gt_str_equal(gt_interned(&summary->calls.names, rows[0]),
 				 GT_STR("cuMemcpyDtoH_v2")));
 	assert_true(gt_str_equal(gt_interned(&summary->calls.names, rows[1]),
 				 GT_STR("cudaStreamSynchronize")));
 	free(rows);
-	rows = gt_summary_order(&summary->kernels, GT_SUMMARY_BY_NAME, false, &count);
+	rows = gt_summary_order(&summary->kernels,
+				&(struct gt_summary_style){ .sort = GT_SUMMARY_BY_NAME }, false,
+				&count);
 	assert_int_equal(count, 3);
 	assert_true(gt_str_equal(gt_interned(&summary->kernels.names, rows[1]),
 				 GT_STR("ncclDevKernel_AllReduce")));

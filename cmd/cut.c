@@ -1,0 +1,178 @@
+#include "base.h"
+#include "cmd.h"
+#include "cut.h"
+#include "die.h"
+#include "json_reader.h"
+#include "losses.h"
+#include "options.h"
+#include "summary.h"
+
+#include <stdlib.h>
+
+#define ALL_DEVICES UINT64_MAX
+#define DEVICE_MAX  4096
+
+static const char *steps;
+static const char *span;
+static const char *category;
+static const char *output;
+static uint64_t device = ALL_DEVICES;
+static bool force;
+
+static const struct opt opts[] = {
+	OPT_STRING('o', "output", &output, "OUT", "the new trace, compressed when OUT ends in .gz"),
+	OPT_FLAG('f', "force", &force, "replace OUT when it is there"),
+	OPT_STRING(0, "steps", &steps, "A:B",
+		   "from ProfilerStep#A to ProfilerStep#B, which is\n"
+		   "included; A is one step, A: and :B have one end"),
+	OPT_STRING(0, "time", &span, "A:B",
+		   "from A to B, counted from the first slice, in\n"
+		   "milliseconds or as 1.5s, 20ms, 300us, 400ns"),
+	OPT_UINT(0, "device", &device, "N", 0, DEVICE_MAX, "the work of GPU N alone"),
+	OPT_STRING(0, "category", &category, "NAMES",
+		   "these categories alone: kernel,cuda_runtime"),
+};
+
+static const struct opt_command self = {
+	.name = "cut",
+	.synopsis = "[options] -o OUT FILE",
+	.about = "Write a part of a trace as a trace of its own, for viewers that large\n"
+		 "files are too much for. GPU work goes with its launch. FILE is a Kineto\n"
+		 "or Chrome trace by whatever tool, plain or gzip. The exit status is 3\n"
+		 "when it is cut or damaged and only a part could be used",
+	.opts = opts,
+	.count = ARRAY_SIZE(opts),
+};
+
+/* ---- A:B ------------------------------------------------------------------------------------- */
+
+static void bad_range(const char *name, const char *text, const char *what)
+{
+	die(STATUS_USAGE, "--%s takes %s, not '%s'; see 'gtrace cut -h'", name, what, text);
+}
+
+/* The two sides of the colon; without one both are the same. An empty side leaves *ret alone. */
+static bool read_sides(const char *text, bool (*read)(struct gt_str side, int64_t *ret),
+		       int64_t *ret_from, int64_t *ret_to)
+{
+	const char *colon = strchr(text, ':');
+	struct gt_str from = { text, colon ? (size_t)(colon - text) : strlen(text) };
+	struct gt_str to = colon ? (struct gt_str){ colon + 1, strlen(colon + 1) } : from;
+
+	if (!from.len && !to.len)
+		return false;
+	return (!from.len || read(from, ret_from)) && (!to.len || read(to, ret_to)) &&
+	       *ret_from <= *ret_to;
+}
+
+static bool read_step(struct gt_str side, int64_t *ret)
+{
+	for (size_t i = 0; i < side.len; i++) {
+		if (side.ptr[i] < '0' || side.ptr[i] > '9')
+			return false;
+	}
+	return gt_json_int(side, ret);
+}
+
+static bool read_time(struct gt_str side, int64_t *ret)
+{
+	static const struct {
+		struct gt_str unit;
+		int decimals; /* of nanoseconds */
+	} units[] = {
+		{ GT_STR("ms"), 6 }, { GT_STR("us"), 3 }, { GT_STR("ns"), 0 },
+		{ GT_STR("s"), 9 },  { GT_STR(""), 6 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		struct gt_str number = { side.ptr, side.len - units[i].unit.len };
+
+		if (side.len < units[i].unit.len ||
+		    memcmp(side.ptr + number.len, units[i].unit.ptr, units[i].unit.len) != 0)
+			continue;
+		return number.len && *number.ptr >= '0' && *number.ptr <= '9' &&
+		       gt_json_scaled(number, units[i].decimals, ret);
+	}
+	return false;
+}
+
+static void read_choice(struct gt_cut_choice *choice)
+{
+	*choice = (struct gt_cut_choice){
+		.has_steps = steps != NULL,
+		.last_step = INT64_MAX,
+		.has_time = span != NULL,
+		.to_ns = INT64_MAX,
+		.device = device == ALL_DEVICES ? -1 : (int64_t)device,
+		.categories = category,
+	};
+	if (!steps && !span && !category && device == ALL_DEVICES)
+		die(STATUS_USAGE, "which part? see 'gtrace cut -h'");
+	if (steps && !read_sides(steps, read_step, &choice->first_step, &choice->last_step))
+		bad_range("steps", steps, "two numbers as in 3:4");
+	if (span &&
+	    (!strchr(span, ':') || !read_sides(span, read_time, &choice->from_ns, &choice->to_ns)))
+		bad_range("time", span, "two times as in 1.5ms:20ms");
+}
+
+/* ---- the cut --------------------------------------------------------------------------------- */
+
+static int cut_file(const char *path)
+{
+	struct gt_cut_choice choice;
+	struct gt_cut_result result;
+	struct gt_summary losses = { 0 };
+	struct gt_trace_copy *copy;
+	struct gt_buf about = { 0 };
+	struct gt_err err;
+	uint64_t lost;
+
+	read_choice(&choice);
+	if (gt_trace_copy_create(&copy, output, force, &err) < 0)
+		die(STATUS_FAILURE, "%s%s", err.msg,
+		    err.code == -EEXIST ? "; --force replaces it" : "");
+	if (gt_cut(path, &choice, copy, &result, &err) < 0) {
+		gt_trace_copy_close(copy);
+		die(STATUS_FAILURE, "%s: %s", path, err.msg);
+	}
+	if (gt_cut_print_about(&choice, &result, &about) < 0 ||
+	    gt_trace_copy_commit(copy, gt_buf_str(&about), &err) < 0) {
+		gt_trace_copy_close(copy);
+		die(STATUS_FAILURE, "%s", about.failed ? "out of memory" : err.msg);
+	}
+	lost = gt_trace_copy_lost(copy);
+	gt_trace_copy_close(copy);
+	gt_buf_release(&about);
+	say("wrote %s: %llu of %llu events", output, (unsigned long long)result.kept,
+	    (unsigned long long)result.events);
+	if (lost)
+		warn("%s: %llu events are no JSON and were left out", path,
+		     (unsigned long long)lost);
+	losses.read = result.read;
+	losses.gz = result.gz;
+	warn_of_losses(&losses, path);
+	return lost || gt_summary_is_lossy(&losses) ? STATUS_LOSSES : 0;
+}
+
+int cmd_cut(int argc, char **argv)
+{
+	struct gt_err err;
+	int operand;
+	int rc = opt_parse(&self, argc, argv, &operand, &err);
+
+	if (rc < 0)
+		die(STATUS_USAGE, "%s; see 'gtrace cut -h'", err.msg);
+	if (rc > 0) {
+		opt_print_help(&self, stdout);
+		return 0;
+	}
+	if (operand == argc)
+		die(STATUS_USAGE, "which file? see 'gtrace cut -h'");
+	if (operand + 1 < argc)
+		die(STATUS_USAGE, "one file at a time; see 'gtrace cut -h'");
+	if (!strcmp(argv[operand], "-"))
+		die(STATUS_USAGE, "standard input cannot be read twice; cut takes a file");
+	if (!output)
+		die(STATUS_USAGE, "where to? -o OUT; see 'gtrace cut -h'");
+	return cut_file(argv[operand]);
+}

@@ -1,0 +1,279 @@
+/*
+ * op_tree.c - nests the slices of a thread and adds each to its row when it ends. The rules are
+ * those of EventList in PyTorch's torch/autograd/profiler_util.py: a slice is in another when it
+ * lies in it completely; one that is the only one in a slice of its own name is taken for the same.
+ */
+#include "base.h"
+#include "buf.h"
+#include "ops_priv.h"
+
+#include <stdlib.h>
+
+/* How far up the External id of a call is looked for. */
+#define LOOK_UP_MAX 128
+
+struct node { /* a slice, with sums over those directly in it */
+	uint32_t row;
+	int64_t cpu_ns;
+	int64_t inner_cpu_ns;
+	int64_t self_gpu_ns;
+	int64_t inner_gpu_ns;
+	struct gt_op_bytes bytes;
+	struct gt_op_bytes inner_bytes;
+};
+
+struct open_slice {
+	int64_t end_ns;
+	int64_t id;
+	struct node node;
+	struct node only; /* the first one in it, not yet added to its row: it may be left out */
+	uint64_t inner;
+	uint8_t kind;
+};
+
+struct frame { /* of Python */
+	int64_t end_ns;
+	uint32_t name;
+};
+
+struct nest {
+	struct gt_ops *ops;
+	struct open_slice *open;
+	size_t depth;
+	size_t cap;
+	struct frame *frames;
+	size_t frame_depth;
+	size_t frame_cap;
+};
+
+static int64_t difference(int64_t a, int64_t b)
+{
+	int64_t ret;
+
+	if (__builtin_sub_overflow(a, b, &ret))
+		return a < 0 ? INT64_MIN : INT64_MAX;
+	return ret;
+}
+
+static void add_to_row(struct gt_ops *ops, const struct node *node)
+{
+	struct gt_op_row *row = &ops->rows[node->row];
+
+	row->calls++;
+	gt_ops_sum(&row->cpu_ns, node->cpu_ns);
+	gt_ops_sum(&row->self_cpu_ns, node->cpu_ns - node->inner_cpu_ns);
+	gt_ops_sum(&row->self_gpu_ns, node->self_gpu_ns);
+	gt_ops_sum(&row->gpu_ns, node->self_gpu_ns);
+	gt_ops_sum(&row->gpu_ns, node->inner_gpu_ns);
+	gt_ops_sum(&row->cpu_bytes, node->bytes.cpu);
+	gt_ops_sum(&row->gpu_bytes, node->bytes.gpu);
+	gt_ops_sum(&row->self_cpu_bytes, difference(node->bytes.cpu, node->inner_bytes.cpu));
+	gt_ops_sum(&row->self_gpu_bytes, difference(node->bytes.gpu, node->inner_bytes.gpu));
+}
+
+/* The innermost slice ends. */
+static void close_slice(struct nest *nest)
+{
+	struct open_slice *slice = &nest->open[--nest->depth];
+	struct gt_ops *ops = nest->ops;
+	struct node *node = &slice->node;
+	struct open_slice *outer;
+
+	if (slice->inner == 1) {
+		if (ops->rows[slice->only.row].name == ops->rows[node->row].name) {
+			node->inner_cpu_ns = slice->only.inner_cpu_ns;
+			node->inner_gpu_ns = slice->only.inner_gpu_ns;
+			node->self_gpu_ns = slice->only.self_gpu_ns;
+			node->inner_bytes = slice->only.inner_bytes;
+		} else {
+			add_to_row(ops, &slice->only);
+		}
+	}
+	if (!nest->depth) {
+		add_to_row(ops, node);
+		return;
+	}
+	outer = slice - 1;
+	gt_ops_sum(&outer->node.inner_cpu_ns, node->cpu_ns);
+	gt_ops_sum(&outer->node.inner_gpu_ns, node->self_gpu_ns);
+	gt_ops_sum(&outer->node.inner_gpu_ns, node->inner_gpu_ns);
+	gt_ops_sum(&outer->node.inner_bytes.cpu, node->bytes.cpu);
+	gt_ops_sum(&outer->node.inner_bytes.gpu, node->bytes.gpu);
+	if (++outer->inner == 1) {
+		outer->only = *node;
+		return;
+	}
+	if (outer->inner == 2)
+		add_to_row(ops, &outer->only);
+	add_to_row(ops, node);
+}
+
+/* The innermost open slice that holds the call and has its External id; NULL: there is none. */
+static struct open_slice *find_operator(struct nest *nest, const struct gt_op_slice *call)
+{
+	size_t last = nest->depth > LOOK_UP_MAX ? nest->depth - LOOK_UP_MAX : 0;
+
+	if (call->id_kind != GT_ID_EXTERNAL && call->id_kind != GT_ID_EITHER)
+		return NULL;
+	for (size_t i = nest->depth; i-- > last;) {
+		if (nest->open[i].id == call->id && nest->open[i].end_ns >= call->end_ns)
+			return &nest->open[i];
+	}
+	return NULL;
+}
+
+static struct open_slice *innermost_operator(struct nest *nest, const struct gt_op_slice *call)
+{
+	size_t last = nest->depth > LOOK_UP_MAX ? nest->depth - LOOK_UP_MAX : 0;
+
+	for (size_t i = nest->depth; i-- > last;) {
+		if (nest->open[i].kind == GT_SLICE_OP && nest->open[i].end_ns >= call->end_ns &&
+		    nest->ops->rows[nest->open[i].node.row].kind == GT_OP_HOST)
+			return &nest->open[i];
+	}
+	return NULL;
+}
+
+/* Give the GPU work that only its correlation links to the operator of the call. False: the call
+ * has none. */
+static bool link_call(struct nest *nest, const struct gt_op_slice *call)
+{
+	struct open_slice *op = nest->ops->in_doubt ? innermost_operator(nest, call)
+						    : find_operator(nest, call);
+	int64_t gpu_ns;
+
+	if (op && (call->id_kind == GT_ID_EITHER || nest->ops->in_doubt) &&
+	    gt_op_links_get(&nest->ops->by_correlation, call->id, &gpu_ns))
+		gt_ops_sum(&op->node.self_gpu_ns, gpu_ns);
+	return op != NULL;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static int push_frame(struct nest *nest, const struct gt_op_slice *slice)
+{
+	if (nest->frame_depth == nest->frame_cap) {
+		size_t cap = nest->frame_cap ? nest->frame_cap * 2 : 64;
+		struct frame *frames = realloc(nest->frames, cap * sizeof(*frames));
+
+		if (!frames)
+			return -ENOMEM;
+		nest->frames = frames;
+		nest->frame_cap = cap;
+	}
+	nest->frames[nest->frame_depth++] = (struct frame){ slice->end_ns, slice->row };
+	return 0;
+}
+
+static bool has(struct gt_str text, struct gt_str part)
+{
+	return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
+}
+
+/* Frames that torch leaves out of stacks. */
+static bool is_hidden_frame(struct gt_str name)
+{
+	return (has(name, GT_STR("autograd/__init__")) &&
+		(has(name, GT_STR("_make_grads")) || has(name, GT_STR("backward")))) ||
+	       (has(name, GT_STR("torch/tensor")) && has(name, GT_STR("backward"))) ||
+	       (has(name, GT_STR("_internal/common_utils")) &&
+		(has(name, GT_STR("prof_callable")) || has(name, GT_STR("prof_func_call")) ||
+		 has(name, GT_STR("prof_meth_call"))));
+}
+
+/* The row of a slice with the stack that is open now; the file may name one of its own. */
+static uint32_t row_with_stack(struct nest *nest, uint32_t number)
+{
+	struct gt_ops *ops = nest->ops;
+	const struct gt_op_row *row = &ops->rows[number];
+	struct gt_op_key key = { row->name, row->kind, row->dims, row->values, row->stack };
+	struct gt_buf text = { 0 };
+	size_t shown = 0;
+
+	if (row->stack || !nest->frame_depth)
+		return number;
+	for (size_t i = nest->frame_depth; i-- && shown < ops->stack_depth;) {
+		struct gt_str name = gt_interned(&ops->names, nest->frames[i].name);
+
+		if (is_hidden_frame(name))
+			continue;
+		gt_buf_append(&text, name.ptr, name.len);
+		gt_buf_byte(&text, '\n');
+		shown++;
+	}
+	key.stack = text.failed ? GT_INTERN_FAILED
+		    : shown     ? gt_intern(&ops->texts, gt_buf_str(&text))
+				: 0;
+	gt_buf_release(&text);
+	return key.stack == GT_INTERN_FAILED ? key.stack : gt_ops_row(ops, &key);
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+static bool ends_before(int64_t end_ns, const struct gt_op_slice *next)
+{
+	return next->start_ns >= end_ns || next->end_ns > end_ns;
+}
+
+static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
+{
+	struct gt_ops *ops = nest->ops;
+	struct open_slice *open;
+
+	if (nest->depth == nest->cap) {
+		size_t cap = nest->cap ? nest->cap * 2 : 64;
+
+		open = realloc(nest->open, cap * sizeof(*open));
+		if (!open)
+			return -ENOMEM;
+		nest->open = open;
+		nest->cap = cap;
+	}
+	open = &nest->open[nest->depth++];
+	open->end_ns = slice->end_ns;
+	open->id = slice->kind == GT_SLICE_OP ? slice->id : 0;
+	open->node = (struct node){ .row = slice->row, .cpu_ns = slice->end_ns - slice->start_ns };
+	open->inner = 0;
+	open->kind = slice->kind;
+	if (slice->kind == GT_SLICE_OP) {
+		gt_op_links_get(&ops->by_external, slice->id, &open->node.self_gpu_ns);
+		if (ops->stack_depth)
+			open->node.row = row_with_stack(nest, slice->row);
+	}
+	if (ops->memory.count && slice->kind != GT_SLICE_FAILURE)
+		open->node.bytes = gt_op_memory_claim(&ops->memory, slice->start_ns, slice->end_ns);
+	return open->node.row == GT_INTERN_FAILED ? -ENOMEM : 0;
+}
+
+static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
+{
+	if (slice->kind == GT_SLICE_FRAME) {
+		while (nest->frame_depth &&
+		       ends_before(nest->frames[nest->frame_depth - 1].end_ns, slice))
+			nest->frame_depth--;
+		return push_frame(nest, slice);
+	}
+	while (nest->frame_depth && nest->frames[nest->frame_depth - 1].end_ns <= slice->start_ns)
+		nest->frame_depth--;
+	while (nest->depth && nest->open[nest->depth - 1].end_ns <= slice->start_ns)
+		close_slice(nest);
+	if (slice->kind == GT_SLICE_CALL && !link_call(nest, slice) && nest->ops->strays)
+		return gt_op_slices_add(nest->ops->strays, slice);
+	while (nest->depth && ends_before(nest->open[nest->depth - 1].end_ns, slice))
+		close_slice(nest);
+	return open_slice(nest, slice);
+}
+
+int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices)
+{
+	struct nest nest = { .ops = ops };
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < slices->count; i++)
+		rc = nest_slice(&nest, &slices->items[i]);
+	while (!rc && nest.depth)
+		close_slice(&nest);
+	free(nest.open);
+	free(nest.frames);
+	return rc;
+}

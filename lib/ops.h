@@ -1,0 +1,111 @@
+/*
+ * ops.h - what each operator cost, as torch's key_averages() tells it, from the events of a trace:
+ * operators, ranges and calls into CUDA nest by their times on a thread; GPU work belongs to the
+ * operator that launched it.
+ */
+#ifndef GT_OPS_H
+#define GT_OPS_H
+
+#include "base.h"
+#include "interner.h"
+#include "op_links.h"
+#include "op_memory.h"
+#include "op_slices.h"
+#include "trace_event.h"
+
+enum gt_op_kind {
+	GT_OP_HOST,      /* an operator, or a call into CUDA or HIP */
+	GT_OP_RANGE,     /* user_annotation */
+	GT_OP_GPU,       /* a kernel, a copy, a set */
+	GT_OP_GPU_RANGE, /* gpu_user_annotation */
+	GT_OP_KIND_MAX
+};
+
+/*
+ * Calls of one name and kind with the same inputs and stack. Total is with what ran inside, self
+ * without. What does not fit a field saturates.
+ */
+struct gt_op_row {
+	uint32_t name; /* in names */
+	uint32_t kind;
+	uint32_t dims;   /* in texts: raw "Input Dims" */
+	uint32_t values; /* in texts: raw "Concrete Inputs", where the FLOPs depend on them */
+	uint32_t stack;  /* in texts: innermost first, each frame ends in '\n' */
+	uint64_t calls;
+	int64_t self_cpu_ns; /* below 0 where slices inside overlap */
+	int64_t cpu_ns;
+	int64_t self_gpu_ns;
+	int64_t gpu_ns;
+	int64_t self_cpu_bytes;
+	int64_t cpu_bytes;
+	int64_t self_gpu_bytes;
+	int64_t gpu_bytes;
+};
+
+struct gt_op_name {
+	bool known;
+	bool is_left_out; /* by its name torch does not show it */
+	bool is_step;
+	bool has_values;     /* its FLOPs depend on the values of its inputs */
+	uint32_t recent_row; /* plus 1: often the next one's, too */
+};
+
+struct gt_op_thread {
+	struct gt_op_slices slices;
+	int64_t pid;
+	bool is_first; /* of its process: the thread with its number */
+	bool has_steps;
+	bool has_ops;     /* operators or ranges */
+	int64_t first_ns; /* of these: the beginning of the first */
+};
+
+struct gt_ops {
+	struct gt_interner names;
+	struct gt_op_name *name_infos; /* by number */
+	size_t name_cap;
+	struct gt_interner texts; /* number 0 is the empty one */
+	struct gt_interner keys;  /* of the rows */
+	struct gt_op_row *rows;
+	size_t row_cap;
+	struct gt_interner thread_ids;
+	struct gt_op_thread *threads;
+	size_t thread_cap;
+	struct gt_trace_id last_pid, last_tid; /* of last_thread, when known */
+	uint32_t last_thread;
+	bool last_known;
+	struct gt_op_links by_external;
+	struct gt_op_links by_correlation;
+	struct gt_op_memory memory;
+	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
+	bool has_operators;
+	bool has_ns; /* times are finer than a microsecond */
+	bool has_memory;
+	bool has_gpu_bytes;
+	bool in_doubt;               /* nothing names its operator: to be near has to do */
+	struct gt_op_slices *strays; /* where calls go that name no operator; NULL: they stay */
+};
+
+/* stack_depth: as above. 0 or -ENOMEM; free it with gt_ops_release() in any case. */
+int gt_ops_init(struct gt_ops *ops, size_t stack_depth);
+
+/* Take in an event of phase X; event->ts_ns and dur_ns have been made sane. 0 or -ENOMEM. */
+int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns);
+
+/* The same for an instant event, of which only [memory] and [OutOfMemory] count. */
+int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event);
+
+/*
+ * All is there: fill in the rows. from_torch: ranges of the GPU begin a tick before their work and
+ * end one after it, as Kineto writes them, and calls that name no operator are taken for calls of
+ * the main thread, as torch's tables do. 0 or -ENOMEM.
+ */
+int gt_ops_finish(struct gt_ops *ops, bool from_torch);
+
+static inline uint32_t gt_ops_row_count(const struct gt_ops *ops)
+{
+	return ops->keys.count;
+}
+
+void gt_ops_release(struct gt_ops *ops);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * ops_priv.h - between the files of ops.h.
+ */
+#ifndef GT_OPS_PRIV_H
+#define GT_OPS_PRIV_H
+
+#include "ops.h"
+
+/* What tells rows apart; its bytes are the key, so it has no padding. */
+struct gt_op_key {
+	uint32_t name;
+	uint32_t kind;
+	uint32_t dims;
+	uint32_t values;
+	uint32_t stack;
+};
+
+/* The number of the row, made at first sight; GT_INTERN_FAILED: out of memory. */
+uint32_t gt_ops_row(struct gt_ops *ops, const struct gt_op_key *key);
+
+/* Saturates. */
+static inline void gt_ops_sum(int64_t *sum, int64_t add)
+{
+	if (__builtin_add_overflow(*sum, add, sum))
+		*sum = add < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* Nest the slices of a thread, sorted, and add them to the rows. 0 or -ENOMEM. */
+int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices);
+
+#endif

@@ -1,0 +1,183 @@
+/*
+ * out_file.c - see out_file.h.
+ */
+#include "base.h"
+#include "out_file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <isa-l/igzip_lib.h>
+
+#define BUF_BYTES (256 * 1024)
+
+struct gt_out_file {
+	int fd;
+	int error; /* -errno, sticks */
+	bool overwrite;
+	bool compress;
+	bool created;
+	char *path;
+	char *temporary;
+	size_t len; /* bytes in buf */
+	uint8_t *buf;
+	uint8_t *level;
+	struct isal_zstream stream;
+};
+
+static int check_path(const char *path, bool overwrite, struct gt_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return gt_err_set(err, -EINVAL, "'%s' is no regular file", path);
+	if (!overwrite)
+		return gt_err_set(err, -EEXIST, "'%s' is there already", path);
+	return 0;
+}
+
+static int allocate(struct gt_out_file *out, const char *path)
+{
+	out->path = strdup(path);
+	if (asprintf(&out->temporary, "%s.%ld.tmp", path, (long)getpid()) < 0)
+		out->temporary = NULL;
+	out->buf = malloc(BUF_BYTES);
+	out->compress = gt_text_ends(path, ".gz");
+	if (!out->path || !out->temporary || !out->buf)
+		return -ENOMEM;
+	if (!out->compress)
+		return 0;
+	out->level = malloc(ISAL_DEF_LVL3_DEFAULT);
+	if (!out->level)
+		return -ENOMEM;
+	isal_deflate_init(&out->stream);
+	out->stream.gzip_flag = IGZIP_GZIP;
+	out->stream.level = 3;
+	out->stream.level_buf = out->level;
+	out->stream.level_buf_size = ISAL_DEF_LVL3_DEFAULT;
+	return 0;
+}
+
+int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrite,
+		       struct gt_err *err)
+{
+	struct gt_out_file *out;
+	int rc = check_path(path, overwrite, err);
+
+	if (rc)
+		return rc;
+	out = calloc(1, sizeof(*out));
+	if (!out)
+		return gt_err_set(err, -ENOMEM, "out of memory");
+	out->fd = -1;
+	out->overwrite = overwrite;
+	if (allocate(out, path)) {
+		gt_out_file_close(out);
+		return gt_err_set(err, -ENOMEM, "out of memory");
+	}
+	out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (out->fd < 0) {
+		rc = gt_err_sys(err, -errno, "cannot create '%s'", path);
+		gt_out_file_close(out);
+		return rc;
+	}
+	out->created = true;
+	*ret = out;
+	return 0;
+}
+
+static void write_all(struct gt_out_file *out, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len && !out->error) {
+		ssize_t n = write(out->fd, at, len);
+
+		if (n < 0 && errno != EINTR)
+			out->error = -errno;
+		if (n > 0) {
+			at += n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+static void deflate_text(struct gt_out_file *out, struct gt_str text, bool last)
+{
+	struct isal_zstream *stream = &out->stream;
+
+	stream->next_in = (uint8_t *)text.ptr;
+	stream->avail_in = (uint32_t)text.len;
+	stream->end_of_stream = last;
+	do {
+		stream->next_out = out->buf;
+		stream->avail_out = BUF_BYTES;
+		if (isal_deflate(stream) != COMP_OK)
+			out->error = -EIO;
+		write_all(out, out->buf, BUF_BYTES - stream->avail_out);
+	} while (!out->error && !stream->avail_out);
+}
+
+int gt_out_file_write(struct gt_out_file *out, struct gt_str text)
+{
+	while (text.len && !out->error) {
+		size_t len =
+			GT_MIN(text.len, out->compress ? (size_t)1 << 30 : BUF_BYTES - out->len);
+
+		if (out->compress) {
+			deflate_text(out, (struct gt_str){ text.ptr, len }, false);
+		} else {
+			memcpy(out->buf + out->len, text.ptr, len);
+			out->len += len;
+		}
+		if (out->len == BUF_BYTES) {
+			write_all(out, out->buf, out->len);
+			out->len = 0;
+		}
+		text.ptr += len;
+		text.len -= len;
+	}
+	return out->error;
+}
+
+int gt_out_file_commit(struct gt_out_file *out, struct gt_err *err)
+{
+	if (out->compress)
+		deflate_text(out, GT_STR(""), true);
+	else
+		write_all(out, out->buf, out->len);
+	if (!out->error && close(out->fd) < 0)
+		out->error = -errno;
+	out->fd = -1;
+	/* Without overwrite, what came into being in between stays: link() does not replace. */
+	if (!out->error && (out->overwrite ? rename(out->temporary, out->path)
+					   : link(out->temporary, out->path)) < 0)
+		out->error = -errno;
+	if (out->error == -EPERM && !out->overwrite) { /* a file system without links */
+		out->error = check_path(out->path, false, err);
+		if (!out->error && rename(out->temporary, out->path) < 0)
+			out->error = -errno;
+	}
+	if (out->error)
+		return gt_err_sys(err, out->error, "cannot write '%s'", out->path);
+	return 0;
+}
+
+void gt_out_file_close(struct gt_out_file *out)
+{
+	if (!out)
+		return;
+	if (out->fd >= 0)
+		close(out->fd);
+	if (out->created)
+		unlink(out->temporary); /* the second name, or all of it */
+	free(out->level);
+	free(out->buf);
+	free(out->temporary);
+	free(out->path);
+	free(out);
+}

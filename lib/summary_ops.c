@@ -1,0 +1,446 @@
+/*
+ * summary_ops.c - the operators of a summary: as a table for people, as CSV and as JSON.
+ */
+#include "base.h"
+#include "op_report.h"
+#include "safe_text.h"
+#include "summary.h"
+#include "summary_priv.h"
+#include "text_table.h"
+
+/* From this width on averages and all kinds of memory have a column; up to this width only what a
+ * row did itself, where there is more to show than times. */
+#define WIDE   140
+#define NARROW 100
+
+static int report_of(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     struct gt_op_report *ret)
+{
+	struct gt_op_grouping grouping = {
+		.by_shape = style->by_shape,
+		.by_stack = style->by_stack,
+		.with_flops = summary->with_flops,
+		.filter = style->filter,
+		.sort = style->op_sort,
+	};
+
+	return gt_op_report(&summary->ops, &grouping, ret);
+}
+
+static size_t rows_shown(const struct gt_summary_style *style, const struct gt_op_report *report)
+{
+	return style->limit ? GT_MIN(style->limit, report->count) : report->count;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum column {
+	CALLS,
+	SELF_CPU,
+	SELF_CPU_SHARE,
+	CPU,
+	CPU_MEAN,
+	SELF_GPU,
+	SELF_GPU_SHARE,
+	GPU,
+	GPU_MEAN,
+	CPU_BYTES,
+	SELF_CPU_BYTES,
+	GPU_BYTES,
+	SELF_GPU_BYTES,
+	FLOPS,
+	ESTIMATED_FLOPS,
+	FLOP_RATE,
+	NAME,
+	COLUMN_MAX
+};
+
+_Static_assert(COLUMN_MAX <= GT_TEXT_COLUMNS_MAX, "a table has as many columns");
+
+static const char *const titles[COLUMN_MAX] = {
+	[CALLS] = "calls",
+	[SELF_CPU] = "self CPU",
+	[SELF_CPU_SHARE] = "share",
+	[CPU] = "CPU total",
+	[CPU_MEAN] = "CPU avg",
+	[SELF_GPU] = "self GPU",
+	[SELF_GPU_SHARE] = "share",
+	[GPU] = "GPU total",
+	[GPU_MEAN] = "GPU avg",
+	[CPU_BYTES] = "CPU mem",
+	[SELF_CPU_BYTES] = "self CPU mem",
+	[GPU_BYTES] = "GPU mem",
+	[SELF_GPU_BYTES] = "self GPU mem",
+	[FLOPS] = "FLOPs",
+	[ESTIMATED_FLOPS] = "est. FLOPs",
+	[FLOP_RATE] = "FLOP/s",
+	[NAME] = "operator",
+};
+
+static bool has_column(const struct gt_summary *summary, const struct gt_summary_style *style,
+		       const struct gt_op_report *report, enum column column)
+{
+	const struct gt_ops *ops = &summary->ops;
+	bool on_gpu = summary->gpu_count != 0;
+	bool wide = style->width >= WIDE || style->format == GT_SUMMARY_MARKDOWN;
+	bool more = ops->has_memory || report->has_flops || report->has_estimates ||
+		    style->by_shape || style->by_stack;
+	bool totals = wide || style->width > NARROW || !more;
+
+	switch (column) {
+	case CPU_MEAN:
+		return wide;
+	case SELF_CPU_SHARE:
+		return wide || !on_gpu;
+	case CPU:
+		return totals;
+	case SELF_GPU:
+	case SELF_GPU_SHARE:
+		return on_gpu;
+	case GPU:
+		return on_gpu && totals;
+	case GPU_MEAN:
+		return on_gpu && wide;
+	case CPU_BYTES:
+		return ops->has_memory && wide;
+	case SELF_CPU_BYTES:
+		return ops->has_memory && (wide || !ops->has_gpu_bytes);
+	case GPU_BYTES:
+		return ops->has_gpu_bytes && wide;
+	case SELF_GPU_BYTES:
+		return ops->has_gpu_bytes;
+	case FLOPS:
+		return report->has_flops;
+	case ESTIMATED_FLOPS:
+		return report->has_estimates;
+	case FLOP_RATE:
+		return wide && (report->has_flops || report->has_estimates);
+	default:
+		return true;
+	}
+}
+
+/* 1024-based, as torch prints it. */
+static void put_bytes(struct gt_text_table *table, int64_t bytes)
+{
+	static const char *const units[] = { "KB", "MB", "GB" };
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (value > -1 && value < 1) {
+		gt_text_cell(table, "%lldB", (long long)bytes);
+		return;
+	}
+	while (unit + 1 < ARRAY_SIZE(units) && (value >= 1024 || value <= -1024)) {
+		value /= 1024;
+		unit++;
+	}
+	gt_text_cell(table, "%.2f%s", value, units[unit]);
+}
+
+static void put_flops(struct gt_text_table *table, uint64_t flops)
+{
+	static const char units[] = "kMGTPE";
+	double value = (double)flops / 1000;
+	size_t unit = 0;
+
+	if (!flops || value < 1) {
+		gt_text_cell(table, flops ? "%llu" : "-", (unsigned long long)flops);
+		return;
+	}
+	for (; value >= 1000 && units[unit + 1]; unit++)
+		value /= 1000;
+	gt_text_cell(table, "%.*f%c", value < 10 ? 3 : value < 100 ? 2 : 1, value, units[unit]);
+}
+
+static int64_t mean(int64_t total, uint64_t calls)
+{
+	return calls ? total / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
+}
+
+/* While its work ran on the GPU; where there is no such work, from beginning to end. */
+static uint64_t flop_rate(const struct gt_op_line *line)
+{
+	int64_t ns = line->sum.gpu_ns ? line->sum.gpu_ns : line->sum.cpu_ns;
+	double flops = (double)line->flops + (double)line->estimated_flops;
+
+	return ns > 0 ? (uint64_t)GT_MIN(flops * GT_NSEC_PER_SEC / (double)ns, 1e18) : 0;
+}
+
+static void put_share(struct gt_text_table *table, int64_t part, int64_t whole)
+{
+	gt_text_cell(table, "%.1f%%", whole ? 100.0 * (double)part / (double)whole : 0);
+}
+
+/* Without the inputs at the end that are no tensors. */
+static void put_shapes(struct gt_buf *text, struct gt_str shapes)
+{
+	static const char no_tensor[] = ", []";
+	const size_t len = sizeof(no_tensor) - 1;
+	size_t used = shapes.len - 1;
+
+	while (used > len && !memcmp(shapes.ptr + used - len, no_tensor, len))
+		used -= len;
+	gt_buf_byte(text, ' ');
+	gt_buf_append(text, shapes.ptr, used);
+	gt_buf_byte(text, ']');
+}
+
+/* The name; what else tells the line from others of that name stands behind it. */
+static void put_name(struct gt_text_table *table, const struct gt_op_line *line)
+{
+	struct gt_buf text = { 0 };
+	struct gt_str stack = line->stack;
+
+	gt_buf_append(&text, line->name.ptr, line->name.len);
+	if (line->sum.kind == GT_OP_GPU_RANGE)
+		gt_buf_text(&text, " (on the GPU)");
+	if (line->shapes.len)
+		put_shapes(&text, line->shapes);
+	while (stack.len) {
+		const char *end = memchr(stack.ptr, '\n', stack.len);
+		size_t len = end ? (size_t)(end - stack.ptr) : stack.len;
+
+		gt_buf_text(&text, " < ");
+		gt_buf_append(&text, stack.ptr, len);
+		len += end != NULL;
+		stack = (struct gt_str){ stack.ptr + len, stack.len - len };
+	}
+	table->text.failed |= text.failed;
+	gt_text_cell_name(table, gt_buf_str(&text));
+	gt_buf_release(&text);
+}
+
+static void put_cell(struct gt_text_table *table, const struct gt_op_report *report,
+		     const struct gt_op_line *line, enum column column)
+{
+	const struct gt_op_row *sum = &line->sum;
+
+	switch (column) {
+	case CALLS:
+		gt_text_cell(table, "%llu", (unsigned long long)sum->calls);
+		break;
+	case SELF_CPU:
+		gt_text_cell(table, "%s", gt_time_text(sum->self_cpu_ns).text);
+		break;
+	case SELF_CPU_SHARE:
+		put_share(table, sum->self_cpu_ns, report->self_cpu_ns);
+		break;
+	case CPU:
+		gt_text_cell(table, "%s", gt_time_text(sum->cpu_ns).text);
+		break;
+	case CPU_MEAN:
+		gt_text_cell(table, "%s", gt_time_text(mean(sum->cpu_ns, sum->calls)).text);
+		break;
+	case SELF_GPU:
+		gt_text_cell(table, "%s", gt_time_text(sum->self_gpu_ns).text);
+		break;
+	case SELF_GPU_SHARE:
+		if (sum->kind == GT_OP_GPU_RANGE)
+			gt_text_cell(table, "-");
+		else
+			put_share(table, sum->self_gpu_ns, report->self_gpu_ns);
+		break;
+	case GPU:
+		gt_text_cell(table, "%s", gt_time_text(sum->gpu_ns).text);
+		break;
+	case GPU_MEAN:
+		gt_text_cell(table, "%s", gt_time_text(mean(sum->gpu_ns, sum->calls)).text);
+		break;
+	case CPU_BYTES:
+		put_bytes(table, sum->cpu_bytes);
+		break;
+	case SELF_CPU_BYTES:
+		put_bytes(table, sum->self_cpu_bytes);
+		break;
+	case GPU_BYTES:
+		put_bytes(table, sum->gpu_bytes);
+		break;
+	case SELF_GPU_BYTES:
+		put_bytes(table, sum->self_gpu_bytes);
+		break;
+	case FLOPS:
+		put_flops(table, line->flops);
+		break;
+	case ESTIMATED_FLOPS:
+		put_flops(table, line->estimated_flops);
+		break;
+	case FLOP_RATE:
+		put_flops(table, flop_rate(line));
+		break;
+	case NAME:
+	case COLUMN_MAX:
+		put_name(table, line);
+		break;
+	}
+}
+
+void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
+			struct gt_buf *out)
+{
+	const char *shown_titles[COLUMN_MAX];
+	enum column columns[COLUMN_MAX];
+	struct gt_text_table table = { .titles = shown_titles };
+	struct gt_op_report report;
+	size_t shown;
+
+	if (report_of(summary, style, &report) < 0) {
+		out->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < COLUMN_MAX; i++) {
+		if (!has_column(summary, style, &report, (enum column)i))
+			continue;
+		columns[table.columns] = (enum column)i;
+		shown_titles[table.columns++] = titles[i];
+	}
+	shown = rows_shown(style, &report);
+	gt_summary_put_title(out, style, "Operators", shown, report.count);
+	for (size_t i = 0; i < shown; i++) {
+		for (size_t k = 0; k < table.columns; k++)
+			put_cell(&table, &report, &report.lines[i], columns[k]);
+	}
+	gt_summary_put_table(&table, style, out);
+	gt_op_report_release(&report);
+}
+
+/* ---- CSV and JSON ---------------------------------------------------------------------------- */
+
+static bool is_on_gpu(const struct gt_op_line *line)
+{
+	return line->sum.kind == GT_OP_GPU || line->sum.kind == GT_OP_GPU_RANGE;
+}
+
+static bool is_range(const struct gt_op_line *line)
+{
+	return line->sum.kind == GT_OP_RANGE || line->sum.kind == GT_OP_GPU_RANGE;
+}
+
+static void put_csv_us(struct gt_buf *out, int64_t ns)
+{
+	gt_buf_byte(out, ',');
+	gt_summary_put_us(out, ns);
+}
+
+static void put_csv_line(const struct gt_op_line *line, bool memory, struct gt_buf *out)
+{
+	const struct gt_op_row *sum = &line->sum;
+
+	gt_buf_printf(out, "%s,%d,%llu", is_on_gpu(line) ? "CUDA" : "CPU", is_range(line),
+		      (unsigned long long)sum->calls);
+	put_csv_us(out, sum->self_cpu_ns);
+	put_csv_us(out, sum->cpu_ns);
+	put_csv_us(out, sum->self_gpu_ns);
+	put_csv_us(out, sum->gpu_ns);
+	gt_buf_printf(out, ",%llu,%llu", (unsigned long long)line->flops,
+		      (unsigned long long)line->estimated_flops);
+	if (memory)
+		gt_buf_printf(out, ",%lld,%lld,%lld,%lld", (long long)sum->self_cpu_bytes,
+			      (long long)sum->cpu_bytes, (long long)sum->self_gpu_bytes,
+			      (long long)sum->gpu_bytes);
+}
+
+void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
+			    struct gt_buf *out)
+{
+	bool memory = summary->ops.has_memory;
+	struct gt_op_report report;
+
+	if (report_of(summary, style, &report) < 0) {
+		out->failed = true;
+		return;
+	}
+	gt_buf_printf(out,
+		      "device,user_annotation,calls,self_cpu_us,cpu_us,self_cuda_us,cuda_us,flops,"
+		      "estimated_flops%s%s%s,name\n",
+		      memory ? ",self_cpu_mem,cpu_mem,self_cuda_mem,cuda_mem" : "",
+		      style->by_shape ? ",input_shapes" : "", style->by_stack ? ",stack" : "");
+	for (size_t i = 0; i < rows_shown(style, &report); i++) {
+		const struct gt_op_line *line = &report.lines[i];
+
+		put_csv_line(line, memory, out);
+		if (style->by_shape)
+			gt_summary_put_csv_text(out, line->shapes);
+		if (style->by_stack)
+			gt_summary_put_csv_text(out, line->stack);
+		gt_summary_put_csv_text(out, line->name);
+		gt_buf_byte(out, '\n');
+	}
+	gt_op_report_release(&report);
+}
+
+static void put_json_us(struct gt_buf *out, const char *key, int64_t ns)
+{
+	gt_buf_printf(out, ",\"%s\":", key);
+	gt_summary_put_us(out, ns);
+}
+
+static void put_json_stack(struct gt_buf *out, struct gt_str stack)
+{
+	const char *separator = "";
+
+	gt_buf_text(out, ",\"stack\":[");
+	while (stack.len) {
+		const char *end = memchr(stack.ptr, '\n', stack.len);
+		size_t len = end ? (size_t)(end - stack.ptr) : stack.len;
+
+		gt_buf_text(out, separator);
+		gt_safe_put_json(out, (struct gt_str){ stack.ptr, len });
+		separator = ",";
+		len += end != NULL;
+		stack = (struct gt_str){ stack.ptr + len, stack.len - len };
+	}
+	gt_buf_byte(out, ']');
+}
+
+static void put_json_line(const struct gt_op_line *line, bool memory,
+			  const struct gt_summary_style *style, struct gt_buf *out)
+{
+	const struct gt_op_row *sum = &line->sum;
+
+	gt_buf_text(out, "{\"name\":");
+	gt_safe_put_json(out, line->name);
+	gt_buf_printf(out, ",\"calls\":%llu", (unsigned long long)sum->calls);
+	put_json_us(out, "self_cpu_us", sum->self_cpu_ns);
+	put_json_us(out, "cpu_us", sum->cpu_ns);
+	put_json_us(out, "self_cuda_us", sum->self_gpu_ns);
+	put_json_us(out, "cuda_us", sum->gpu_ns);
+	gt_buf_printf(out, ",\"flops\":%llu,\"estimated_flops\":%llu",
+		      (unsigned long long)line->flops, (unsigned long long)line->estimated_flops);
+	if (memory)
+		gt_buf_printf(out,
+			      ",\"self_cpu_mem\":%lld,\"cpu_mem\":%lld,\"self_cuda_mem\":%lld,"
+			      "\"cuda_mem\":%lld",
+			      (long long)sum->self_cpu_bytes, (long long)sum->cpu_bytes,
+			      (long long)sum->self_gpu_bytes, (long long)sum->gpu_bytes);
+	gt_buf_printf(out, ",\"device\":\"%s\",\"user_annotation\":%s",
+		      is_on_gpu(line) ? "CUDA" : "CPU", is_range(line) ? "true" : "false");
+	if (style->by_shape) {
+		gt_buf_text(out, ",\"input_shapes\":");
+		if (line->shapes.len)
+			gt_safe_put_json(out, line->shapes);
+		else
+			gt_buf_text(out, "null");
+	}
+	if (style->by_stack)
+		put_json_stack(out, line->stack);
+	gt_buf_byte(out, '}');
+}
+
+void gt_summary_put_ops_json(const struct gt_summary *summary, const struct gt_summary_style *style,
+			     struct gt_buf *out)
+{
+	struct gt_op_report report;
+
+	if (report_of(summary, style, &report) < 0) {
+		out->failed = true;
+		return;
+	}
+	gt_buf_text(out, ",\"ops\":[");
+	for (size_t i = 0; i < rows_shown(style, &report); i++) {
+		gt_buf_text(out, i ? ",\n" : "\n");
+		put_json_line(&report.lines[i], summary->ops.has_memory, style, out);
+	}
+	gt_buf_byte(out, ']');
+	gt_op_report_release(&report);
+}

@@ -1,0 +1,54 @@
+/*
+ * test_id_map.c - numbers of all kinds keep their values while the table grows.
+ */
+#include "base.h"
+#include "id_map.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int64_t id_of(uint32_t i)
+{
+	static const int64_t odd[] = { 0, -1, INT64_MIN, INT64_MAX };
+
+	return i < ARRAY_SIZE(odd) ? odd[i] : (int64_t)i << (i % 40);
+}
+
+static void test_values(void **state)
+{
+	struct gt_id_map map = { 0 };
+	const uint32_t count = 10000;
+	uint32_t distinct = 0;
+
+	(void)state;
+	assert_null(gt_id_map_find(&map, 0));
+	for (uint32_t i = 0; i < count; i++) {
+		bool known = gt_id_map_find(&map, id_of(i)) != NULL;
+		uint32_t *value = gt_id_map_put(&map, id_of(i));
+
+		assert_non_null(value);
+		if (!known) {
+			assert_int_equal(*value, 0);
+			*value = ++distinct;
+		}
+		assert_ptr_equal(gt_id_map_put(&map, id_of(i)), value);
+		assert_int_equal(map.count, distinct);
+	}
+	assert_int_equal(*gt_id_map_find(&map, INT64_MIN), 3);
+	assert_int_equal(*gt_id_map_find(&map, id_of(41)), 42);
+	assert_null(gt_id_map_find(&map, -2));
+	gt_id_map_release(&map);
+	assert_null(gt_id_map_find(&map, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
