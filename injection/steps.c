@@ -7,7 +7,7 @@
 #include <regex.h>
 
 /* How long a program may wait before its first active step for what is to be switched on. */
-#define ARM_WAIT_MS 50
+#define ARM_WAIT_MS 200
 
 static _Atomic uint32_t counts[GT_STEP_SOURCE_MAX];
 

@@ -185,7 +185,7 @@ static void yields(void **state)
 	ab_flush(&ab);
 	phase(GT_WHAT_YIELD, 0, 2, 25); /* before anything was read */
 	phase(GT_WHAT_OFF, 0, 0, 26);
-	phase(GT_WHAT_FALLBACK, 0, 0, 27); /* the profiler keeps the callbacks */
+	phase(GT_WHAT_FALLBACK, 0, 0, 27);     /* the profiler keeps the callbacks */
 	ab_launch(&ab, MAIN, 2, 2, AB_MS(28)); /* the injection came back in the same window */
 	drain(30);
 	assert_int_equal(report.closed_count, 1);
