@@ -83,6 +83,12 @@ def test_late_records(case, faults):
     check('another profiler' not in trace.result.stderr, 'a false alarm:', trace.result)
 
 
+def test_young_threads(case):
+    """CUPTI loses threads that began just before its kinds are disabled. They are not, then."""
+    trace = trace_of(case, 'forget_young=20ms', case.train('--threads', 8)).expect_complete()
+    compare(trace, case.truth(), range(3, 6))
+
+
 def test_too_late_records(case):
     """After 2 s a window ends with what it has, and says what is missing."""
     trace = case.gtrace([], case.train(), faults='late=4s').trace().expect_incomplete()

@@ -82,6 +82,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 	if (sim_record_bytes(kind) == 0)
 		return CUPTI_ERROR_INVALID_KIND;
 	switch_kind(kind, false);
+	sim_buffer_forget_young();
 	simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }

@@ -22,6 +22,8 @@ struct buffer {
 struct thread { /* lives on after its thread: pending records name it */
 	struct buffer *current;
 	size_t pending;
+	uint64_t began_ns;
+	bool forgotten;
 	struct thread *next;
 };
 
@@ -190,6 +192,7 @@ static struct thread *this_thread(void)
 	if (!self) {
 		self = calloc(1, sizeof(*self));
 		if (self) {
+			self->began_ns = simgpu_now_ns();
 			self->next = threads;
 			threads = self;
 		}
@@ -204,6 +207,10 @@ void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
 
 	pthread_mutex_lock(&lock);
 	thread = this_thread();
+	if (thread && thread->forgotten) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
 	if (thread && due_ns == 0) {
 		write_record(thread, record);
 	} else if (thread && buffer_of(thread, record->size_bytes)) {
@@ -224,6 +231,16 @@ void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
 	} else {
 		dropped++;
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+void sim_buffer_forget_young(void)
+{
+	uint64_t now = simgpu_now_ns();
+
+	pthread_mutex_lock(&lock);
+	for (struct thread *thread = threads; thread; thread = thread->next)
+		thread->forgotten |= now - thread->began_ns < simgpu_faults()->forget_young;
 	pthread_mutex_unlock(&lock);
 }
 

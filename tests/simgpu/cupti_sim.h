@@ -33,6 +33,11 @@ void sim_record_times(struct sim_record *record, uint64_t start_ns, uint64_t end
 void sim_buffer_add(const struct sim_record *record, uint64_t due_ns);
 void sim_buffer_count_drop(void);
 void sim_buffer_start_worker(void);
+/*
+ * Kinds are disabled: as on real devices with CUPTI 13.0, a thread that began just now records
+ * nothing from now on, if the faults say so.
+ */
+void sim_buffer_forget_young(void);
 
 /* cupti_activity.c */
 bool sim_activity_on(uint32_t kind);

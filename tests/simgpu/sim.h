@@ -40,6 +40,7 @@ enum sim_layout { SIM_11_8, SIM_12_0, SIM_12_8, SIM_13_0, SIM_13_3, SIM_LAYOUT_M
 	X(withhold, 0, "a flush keeps the buffers of threads that have work in flight")          \
 	X(async_flush, 0, "cuptiActivityFlushAll returns before the buffers do")                 \
 	X(slow_enable, 0, "the first cuptiActivityEnable takes this long")                       \
+	X(forget_young, 0, "cuptiActivityDisable loses threads that began less than this ago")   \
 	X(subscriber_taken, 0, "cuptiSubscribe fails with error 39")                             \
 	X(enable_fails, 0, "cuptiActivityEnable fails with CUPTI_ERROR_INSUFFICIENT_PRIVILEGES") \
 	X(report, 0, "say on stderr at exit what became of the records")                         \
