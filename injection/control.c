@@ -13,6 +13,7 @@
 
 #define TICK_IDLE_MS     1000 /* a stop or the collector's end is noticed after this at most */
 #define TICK_ACTIVE_MS   1000 /* flush while a window is open: each one costs the program time */
+#define TICK_BOTH_MS     50   /* and the last records of the one before are awaited */
 #define TICK_DRAIN_MS    5    /* flush while a window's last records are awaited */
 #define YIELD_WAIT_MS    2000
 #define EXIT_WAIT_MS     200
@@ -83,8 +84,10 @@ static void read_messages(void)
 			check(type);
 		else if (type == GT_MSG_STOP)
 			inj_control_stop();
-		else if (type == GT_MSG_DRAINED && cycle == ctl->cycle)
+		else if (type == GT_MSG_DRAINED && cycle >= ctl->closed_cycle) {
 			ctl->draining = false;
+			ctl->drain_end_ms = 0;
+		}
 	}
 }
 
@@ -150,19 +153,25 @@ static bool grow(void)
 static uint32_t flush(void)
 {
 	static uint64_t due_ms;
-	uint32_t tick_ms = ctl->draining ? TICK_DRAIN_MS : TICK_ACTIVE_MS;
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
+	uint32_t tick_ms = TICK_ACTIVE_MS;
+	uint64_t now_ms = inj_now_ms();
 
 	/* While it keeps, a flush would only use up chunks that are not full. */
 	if (!ctl->on || mode == GT_MODE_KEEP)
 		return UINT32_MAX;
-	due_ms = GT_MIN(due_ms, inj_now_ms() + tick_ms);
-	/* Each flush takes a chunk of every thread that launched. */
-	if (inj_now_ms() >= due_ms && inj_arena_keeps_up()) {
-		inj_activity_flush(false);
-		due_ms = inj_now_ms() + tick_ms;
+	if (ctl->draining)
+		tick_ms = TICK_DRAIN_MS;
+	else if (now_ms < ctl->drain_end_ms)
+		tick_ms = TICK_BOTH_MS;
+	due_ms = GT_MIN(due_ms, now_ms + tick_ms);
+	if (now_ms >= due_ms) {
+		/* Each flush takes a chunk of every thread that launched. */
+		if (inj_arena_keeps_up())
+			inj_activity_flush(false);
+		due_ms = now_ms + tick_ms;
 	}
-	return tick_ms;
+	return (uint32_t)(due_ms - now_ms);
 }
 
 /* One turn. Returns after how many ms the next one is due. */

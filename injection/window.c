@@ -149,6 +149,7 @@ static void close_window(uint32_t next)
 {
 	ctl->opened = false;
 	ctl->closed = true;
+	ctl->closed_cycle = ctl->cycle;
 	ctl->draining = ctl->on;
 	ctl->drain_end_ms = inj_now_ms() + LINGER_MS;
 	inj_tell_devices();

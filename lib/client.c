@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
-#define FLUSH_EVERY_MS  500   /* so much of an open window is lost when gtrace is killed */
+#define FLUSH_EVERY_MS  100   /* so much of an open window is lost when gtrace is killed */
 #define STOP_WITHIN_MS  300   /* a process that was told to stop is not waited for longer */
 #define LOG_LINES_MAX   100   /* of one client */
 #define MESSAGES_MAX    512   /* read at a time: other clients wait; more than a socket holds */

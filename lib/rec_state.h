@@ -103,6 +103,7 @@ struct gt_recorder {
 	size_t device_count;
 	uint16_t record_bytes[GT_KIND_MAX];
 	bool fallback;
+	bool no_cupti;          /* and no GPU work then */
 	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
 	struct gt_arena *arena;

@@ -320,6 +320,8 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 
 	if (window->yielded)
 		return window->cut;
+	if (rec->no_cupti)
+		return "CUPTI could not be used: there is no GPU work in it";
 	if (rec->fallback && rec->newest_api_ns < window->start_ns)
 		return "no record of any call came, while another tool held CUPTI's callbacks";
 	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)

@@ -6,6 +6,8 @@
 
 /* CUPTI chunks of one drain: what a worker thread reads and writes in a third of a second. */
 #define CHUNKS_PER_DRAIN 256
+/* So far back the system's clock may be set while the process runs. */
+#define CLOCK_SET_NS (3600 * GT_NSEC_PER_SEC)
 /* Launches that wait, above which GPU records are read before more events are. */
 #define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
 
@@ -128,6 +130,9 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 	case GT_WHAT_FALLBACK:
 		rec->fallback = true;
 		break;
+	case GT_WHAT_NO_CUPTI:
+		rec->no_cupti = true;
+		break;
 	default:
 		gt_windows_phase(rec, phase);
 	}
@@ -185,6 +190,15 @@ static bool has_rest(const struct gt_record_cursor *cur)
 	return pos < cur->end;
 }
 
+/*
+ * A tool of the program's own can give CUPTI a clock at any time: the processor's ticks, or one
+ * that began with the system. By all of these the work was done long before the process began.
+ */
+static bool is_of_another_clock(const struct gt_recorder *rec, const struct gt_gpu_op *op)
+{
+	return op->start_ns < rec->hello.realtime_ns - GT_MIN(rec->hello.realtime_ns, CLOCK_SET_NS);
+}
+
 /* One pass for calls of the fall-back mode, if it is one, and one for GPU work. */
 static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *chunk, bool calls)
 {
@@ -199,6 +213,8 @@ static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *c
 	 */
 	cur.end = cur.pos + (chunk->done ? chunk->used_bytes : GT_CUPTI_CHUNK);
 	while ((rc = gt_record_next(&cur, &record)) > 0) {
+		if (record.type == GT_RECORD_GPU && is_of_another_clock(rec, &record.op))
+			record.type = GT_RECORD_UNTIMED;
 		if (calls && record.type == GT_RECORD_API)
 			gt_rec_api(rec, &record.api);
 		else if (!calls &&

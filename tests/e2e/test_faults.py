@@ -129,6 +129,8 @@ def test_no_libcupti(case):
                          env={'GTRACE_LIBCUPTI': '/nonexistent/libcupti.so.13'})
     check('trained 10 steps' in result.stdout, result)
     check('libcupti' in result.stderr, 'nothing said of libcupti:', result)
+    for name in result.names():
+        check('CUPTI' in result.trace(name).expect_incomplete().health['reason'], 'no reason')
 
 
 def test_no_gpu(case):
@@ -162,6 +164,7 @@ def test_enable_fails(case):
     result = case.gtrace([], case.train(tools=None), faults='enable_fails')
     check('trained 10 steps' in result.stdout, result)
     check('permission' in result.stderr or '35' in result.stderr, 'nothing said:', result)
+    check('CUPTI' in result.trace().expect_incomplete().health['reason'], 'no reason')
 
 
 # ---- other tools ----
@@ -185,6 +188,7 @@ def test_profiler_takes_cupti_over(case, step):
     check('profiler: subscribe' in result.stdout, result)
     for name in result.names():
         trace = result.trace(name)
+        check(all(event['dur'] > 0 for event in trace.of('kernel')), 'times of another clock')
         want = expected(case.truth(), range(3, 6))
         if sum(trace.count('kernel').values()) == sum(want['kernels'].values()):
             continue

@@ -68,6 +68,15 @@ def test_windows_back_to_back(case):
         compare(trace, case.truth(), [2 * trace.health['cycle'] - 1])
 
 
+def test_every_step_a_window(case):
+    """The next window opens at once, and the last records of the ones before still come in time."""
+    options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 1, '--repeat', 0]
+    command = case.train('--steps', 24, '--step-us', 20000, tools=None, gone=False)
+    result = case.gtrace(options, command)
+    check(len(result.names()) >= 24, 'files', result.names())
+    check('too many windows' not in result.stderr, 'windows did not end:', result)
+
+
 def test_window_beyond_the_program(case):
     result = case.gtrace(['--skip-first', 1000], case.train(tools=None))
     check_equal(result.names(), [], 'files')
