@@ -18,11 +18,11 @@ static struct gt_check_link *link_at(struct gt_check_links *links, uint32_t inde
 static int find_link(struct gt_checker *checker, int64_t id, struct gt_check_link **ret)
 {
 	struct gt_check_links *links = &checker->links;
-	uint32_t *number = gt_id_map_find(&links->numbers, id);
+	int64_t *number = gt_id_map_find(&links->numbers, id);
 	struct gt_check_link link = { .id = id };
 
 	if (number) {
-		*ret = link_at(links, *number);
+		*ret = link_at(links, (uint32_t)*number);
 		return 0;
 	}
 	*ret = NULL;
@@ -37,7 +37,7 @@ static int find_link(struct gt_checker *checker, int64_t id, struct gt_check_lin
 	gt_buf_append(&links->links, &link, sizeof(link));
 	if (links->links.failed)
 		return -ENOMEM;
-	*ret = link_at(links, *number);
+	*ret = link_at(links, (uint32_t)*number);
 	return 0;
 }
 

@@ -246,7 +246,7 @@ static int choose_span(struct cutter *cutter, struct gt_err *err)
 
 static int mark(struct gt_id_map *map, int64_t id, uint32_t flags)
 {
-	uint32_t *value = gt_id_map_find(map, id);
+	int64_t *value = gt_id_map_find(map, id);
 
 	if (!value && map->count >= MAX_IDS)
 		return 0;
@@ -258,11 +258,11 @@ static int mark(struct gt_id_map *map, int64_t id, uint32_t flags)
 	return 0;
 }
 
-static uint32_t marks(const struct gt_id_map *map, int64_t id)
+static uint32_t marks(struct gt_id_map *map, int64_t id)
 {
-	const uint32_t *value = gt_id_map_find(map, id);
+	const int64_t *value = gt_id_map_find(map, id);
 
-	return value ? *value : 0;
+	return value ? (uint32_t)*value : 0;
 }
 
 static int mark_gpu_work(struct cutter *cutter, const struct gt_trace_event *event,
@@ -308,7 +308,7 @@ static int mark_links(void *context, const struct gt_trace_event *event)
 
 /* ---- the copy -------------------------------------------------------------------------------- */
 
-static bool arrow_kept(const struct cutter *cutter, const struct gt_trace_event *event)
+static bool arrow_kept(struct cutter *cutter, const struct gt_trace_event *event)
 {
 	int64_t correlation = arrow_correlation(event), key;
 	uint32_t flags = correlation ? marks(&cutter->correlations, correlation) : 0;
@@ -326,7 +326,7 @@ static bool arrow_kept(const struct cutter *cutter, const struct gt_trace_event 
 	       !(marks(&cutter->arrows, key) & OUTSIDE);
 }
 
-static bool gpu_kept(const struct cutter *cutter, const struct gt_trace_event *event)
+static bool gpu_kept(struct cutter *cutter, const struct gt_trace_event *event)
 {
 	bool is_annotation = event->cat == GT_CAT_GPU_ANNOTATION;
 	uint32_t flags;
@@ -345,7 +345,7 @@ static bool gpu_kept(const struct cutter *cutter, const struct gt_trace_event *e
 	return flags & LAUNCH_SEEN ? flags & LAUNCH_IN : is_inside(cutter, event);
 }
 
-static bool is_kept(const struct cutter *cutter, const struct gt_trace_event *event)
+static bool is_kept(struct cutter *cutter, const struct gt_trace_event *event)
 {
 	int64_t step;
 

@@ -9,14 +9,14 @@
 #define FIRST_SLOTS UINT32_C(256)
 #define MAX_SLOTS   (UINT32_C(1) << 31)
 
-/* The slot of id, or the free one where it goes. */
+/* The slot of id, which is not 0, or the free one where it goes. */
 static struct gt_id_slot *slot_of(struct gt_id_slot *slots, uint32_t slot_count, int64_t id)
 {
 	/* 2^64 over the golden ratio */
 	uint64_t hash = (uint64_t)id * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)(hash >> 32) & (slot_count - 1);
 
-	while (slots[at].used && slots[at].id != id)
+	while (slots[at].id && slots[at].id != id)
 		at = (at + 1) & (slot_count - 1);
 	return &slots[at];
 }
@@ -32,7 +32,7 @@ static bool grow(struct gt_id_map *map)
 	if (!slots)
 		return false;
 	for (uint32_t i = 0; i < map->slot_count; i++) {
-		if (map->slots[i].used)
+		if (map->slots[i].id)
 			*slot_of(slots, slot_count, map->slots[i].id) = map->slots[i];
 	}
 	free(map->slots);
@@ -41,26 +41,50 @@ static bool grow(struct gt_id_map *map)
 	return true;
 }
 
-uint32_t *gt_id_map_find(const struct gt_id_map *map, int64_t id)
+int64_t *gt_id_map_find(struct gt_id_map *map, int64_t id)
 {
-	struct gt_id_slot *slot = map->count ? slot_of(map->slots, map->slot_count, id) : NULL;
-
-	return slot && slot->used ? &slot->value : NULL;
-}
-
-uint32_t *gt_id_map_put(struct gt_id_map *map, int64_t id)
-{
-	uint32_t *value = gt_id_map_find(map, id);
 	struct gt_id_slot *slot;
 
-	if (value)
-		return value;
-	if (map->count >= map->slot_count / 4 * 3 && !grow(map))
+	if (!id)
+		return map->has_zero ? &map->zero_value : NULL;
+	if (!map->slot_count)
 		return NULL;
 	slot = slot_of(map->slots, map->slot_count, id);
-	*slot = (struct gt_id_slot){ .id = id, .used = true };
-	map->count++;
+	return slot->id ? &slot->value : NULL;
+}
+
+int64_t *gt_id_map_put(struct gt_id_map *map, int64_t id)
+{
+	struct gt_id_slot *slot;
+
+	if (!id) {
+		map->count += !map->has_zero;
+		map->has_zero = true;
+		return &map->zero_value;
+	}
+	if (map->count >= map->slot_count / 4 * 3) {
+		int64_t *value = gt_id_map_find(map, id);
+
+		if (value)
+			return value;
+		if (!grow(map))
+			return NULL;
+	}
+	slot = slot_of(map->slots, map->slot_count, id);
+	map->count += !slot->id;
+	slot->id = id;
 	return &slot->value;
+}
+
+int gt_id_map_add(struct gt_id_map *map, int64_t id, int64_t value)
+{
+	int64_t *sum = gt_id_map_put(map, id);
+
+	if (!sum)
+		return -ENOMEM;
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = value < 0 ? INT64_MIN : INT64_MAX;
+	return 0;
 }
 
 void gt_id_map_release(struct gt_id_map *map)

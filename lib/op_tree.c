@@ -140,12 +140,14 @@ static bool link_call(struct nest *nest, const struct gt_op_slice *call)
 {
 	struct open_slice *op = nest->ops->in_doubt ? innermost_operator(nest, call)
 						    : find_operator(nest, call);
-	int64_t gpu_ns;
+	const int64_t *gpu_ns;
 
-	if (op && (call->id_kind == GT_ID_EITHER || nest->ops->in_doubt) &&
-	    gt_op_links_get(&nest->ops->by_correlation, call->id, &gpu_ns))
-		gt_ops_sum(&op->node.self_gpu_ns, gpu_ns);
-	return op != NULL;
+	if (!op || (call->id_kind != GT_ID_EITHER && !nest->ops->in_doubt))
+		return op != NULL;
+	gpu_ns = gt_id_map_find(&nest->ops->by_correlation, call->id);
+	if (gpu_ns)
+		gt_ops_sum(&op->node.self_gpu_ns, *gpu_ns);
+	return true;
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
@@ -219,6 +221,7 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 {
 	struct gt_ops *ops = nest->ops;
 	struct open_slice *open;
+	const int64_t *gpu_ns;
 
 	if (nest->depth == nest->cap) {
 		size_t cap = nest->cap ? nest->cap * 2 : 64;
@@ -236,7 +239,8 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 	open->inner = 0;
 	open->kind = slice->kind;
 	if (slice->kind == GT_SLICE_OP) {
-		gt_op_links_get(&ops->by_external, slice->id, &open->node.self_gpu_ns);
+		gpu_ns = gt_id_map_find(&ops->by_external, slice->id);
+		open->node.self_gpu_ns = gpu_ns ? *gpu_ns : 0;
 		if (ops->stack_depth)
 			open->node.row = row_with_stack(nest, slice->row);
 	}

@@ -294,7 +294,7 @@ static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
 	if (external && external != slice->id) {
 		slice->id = external;
 		slice->id_kind = GT_ID_EXTERNAL;
-		return gt_op_links_add(&ops->by_external, external, 0);
+		return gt_id_map_add(&ops->by_external, external, 0);
 	}
 	if (slice->id)
 		slice->id_kind = external ? GT_ID_EITHER : GT_ID_CORRELATION;
@@ -335,8 +335,8 @@ static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int6
 	int64_t external = external_id(event), call = correlation(event);
 
 	if (external && external != call)
-		return gt_op_links_add(&ops->by_external, external, dur_ns);
-	return call ? gt_op_links_add(&ops->by_correlation, call, dur_ns) : 0;
+		return gt_id_map_add(&ops->by_external, external, dur_ns);
+	return call ? gt_id_map_add(&ops->by_correlation, call, dur_ns) : 0;
 }
 
 static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
@@ -408,15 +408,14 @@ int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* Whether an operator or range has the External id of GPU work or of a call. */
-static bool is_linked(const struct gt_ops *ops)
+static bool is_linked(struct gt_ops *ops)
 {
 	for (uint32_t i = 0; i < ops->thread_ids.count; i++) {
 		const struct gt_op_slices *slices = &ops->threads[i].slices;
-		int64_t gpu_ns;
 
 		for (size_t k = 0; k < slices->count; k++) {
 			if (slices->items[k].kind == GT_SLICE_OP &&
-			    gt_op_links_get(&ops->by_external, slices->items[k].id, &gpu_ns))
+			    gt_id_map_find(&ops->by_external, slices->items[k].id))
 				return true;
 		}
 	}
@@ -536,7 +535,7 @@ void gt_ops_release(struct gt_ops *ops)
 	gt_interner_release(&ops->texts);
 	gt_interner_release(&ops->keys);
 	gt_interner_release(&ops->thread_ids);
-	gt_op_links_release(&ops->by_external);
-	gt_op_links_release(&ops->by_correlation);
+	gt_id_map_release(&ops->by_external);
+	gt_id_map_release(&ops->by_correlation);
 	gt_op_memory_release(&ops->memory);
 }

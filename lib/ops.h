@@ -7,8 +7,8 @@
 #define GT_OPS_H
 
 #include "base.h"
+#include "id_map.h"
 #include "interner.h"
-#include "op_links.h"
 #include "op_memory.h"
 #include "op_slices.h"
 #include "trace_event.h"
@@ -73,8 +73,9 @@ struct gt_ops {
 	struct gt_trace_id last_pid, last_tid; /* of last_thread, when known */
 	uint32_t last_thread;
 	bool last_known;
-	struct gt_op_links by_external;
-	struct gt_op_links by_correlation;
+	/* ns on the GPU by what links them to the host; 0 is no id */
+	struct gt_id_map by_external;
+	struct gt_id_map by_correlation;
 	struct gt_op_memory memory;
 	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
 	bool has_operators;

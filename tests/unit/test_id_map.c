@@ -27,7 +27,7 @@ static void test_values(void **state)
 	assert_null(gt_id_map_find(&map, 0));
 	for (uint32_t i = 0; i < count; i++) {
 		bool known = gt_id_map_find(&map, id_of(i)) != NULL;
-		uint32_t *value = gt_id_map_put(&map, id_of(i));
+		int64_t *value = gt_id_map_put(&map, id_of(i));
 
 		assert_non_null(value);
 		if (!known) {
@@ -35,6 +35,7 @@ static void test_values(void **state)
 			*value = ++distinct;
 		}
 		assert_ptr_equal(gt_id_map_put(&map, id_of(i)), value);
+		assert_ptr_equal(gt_id_map_find(&map, id_of(i)), value);
 		assert_int_equal(map.count, distinct);
 	}
 	assert_int_equal(*gt_id_map_find(&map, INT64_MIN), 3);
@@ -44,10 +45,27 @@ static void test_values(void **state)
 	assert_null(gt_id_map_find(&map, 0));
 }
 
+static void test_sums(void **state)
+{
+	struct gt_id_map map = { 0 };
+
+	(void)state;
+	assert_int_equal(gt_id_map_add(&map, -3, 1), 0);
+	assert_int_equal(gt_id_map_add(&map, -3, 2), 0);
+	assert_int_equal(*gt_id_map_find(&map, -3), 3);
+	assert_int_equal(gt_id_map_add(&map, -3, INT64_MAX), 0);
+	assert_int_equal(*gt_id_map_find(&map, -3), INT64_MAX);
+	assert_int_equal(gt_id_map_add(&map, 0, INT64_MIN), 0);
+	assert_int_equal(gt_id_map_add(&map, 0, -1), 0);
+	assert_int_equal(*gt_id_map_find(&map, 0), INT64_MIN);
+	gt_id_map_release(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

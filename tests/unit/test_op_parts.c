@@ -1,9 +1,8 @@
 /*
- * test_op_parts.c - what the nesting of operators stands on: slices in order, GPU time by number,
- * memory over time.
+ * test_op_parts.c - what the nesting of operators stands on: slices in order, memory over
+ * time.
  */
 #include "base.h"
-#include "op_links.h"
 #include "op_memory.h"
 #include "op_slices.h"
 
@@ -95,33 +94,6 @@ static void test_sort_any(void **state)
 	}
 }
 
-/* ---- links ---- */
-
-static void test_links(void **state)
-{
-	struct gt_op_links links = { 0 };
-	int64_t gpu_ns = -1;
-
-	(void)state;
-	assert_false(gt_op_links_get(&links, 7, &gpu_ns));
-	for (int64_t i = 1; i <= 5000; i++)
-		assert_int_equal(gt_op_links_add(&links, i << 40, i), 0);
-	assert_int_equal(gt_op_links_add(&links, -3, 1), 0);
-	assert_int_equal(gt_op_links_add(&links, -3, 2), 0);
-	for (int64_t i = 1; i <= 5000; i++) {
-		assert_true(gt_op_links_get(&links, i << 40, &gpu_ns));
-		assert_int_equal(gpu_ns, i);
-	}
-	assert_true(gt_op_links_get(&links, -3, &gpu_ns));
-	assert_int_equal(gpu_ns, 3);
-	assert_int_equal(gt_op_links_add(&links, -3, INT64_MAX), 0);
-	assert_true(gt_op_links_get(&links, -3, &gpu_ns));
-	assert_int_equal(gpu_ns, INT64_MAX);
-	assert_false(gt_op_links_get(&links, 4, &gpu_ns));
-	assert_false(gt_op_links_get(&links, 0, &gpu_ns));
-	gt_op_links_release(&links);
-}
-
 /* ---- memory ---- */
 
 static void check_claim(struct gt_op_memory *memory, int64_t start_ns, int64_t end_ns, int64_t cpu,
@@ -175,8 +147,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sort_runs), cmocka_unit_test(test_sort_any),
-		cmocka_unit_test(test_links),     cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_sort_runs),
+		cmocka_unit_test(test_sort_any),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_no_memory),
 	};
 
