@@ -168,8 +168,14 @@ static void read_style(void)
 	read_filter();
 }
 
+static void print_piece(void *context, struct gt_str text)
+{
+	fwrite(text.ptr, 1, text.len, context);
+}
+
 static int summarize(const char *path)
 {
+	const struct gt_summary_sink sink = { print_piece, stdout };
 	struct gt_summary_options options = { 0 };
 	struct gt_summary *summary;
 	struct gt_buf text = { 0 };
@@ -184,6 +190,7 @@ static int summarize(const char *path)
 	if (limit == LIMIT_DEFAULT)
 		style.limit = format == GT_SUMMARY_JSON || format == GT_SUMMARY_CSV ? 0
 										    : DEFAULT_ROWS;
+	style.sink = &sink;
 	if (gt_summary_print(summary, &style, &text) < 0)
 		die(STATUS_FAILURE, "out of memory");
 	fwrite(text.data, 1, text.len, stdout);

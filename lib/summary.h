@@ -168,6 +168,12 @@ enum gt_summary_by {
 	GT_SUMMARY_BY_KERNEL
 };
 
+/* Takes the text of a summary, piece by piece. */
+struct gt_summary_sink {
+	void (*put)(void *context, struct gt_str text);
+	void *context;
+};
+
 struct gt_summary_style {
 	enum gt_summary_format format;
 	enum gt_summary_by by;
@@ -179,9 +185,13 @@ struct gt_summary_style {
 	size_t limit;          /* rows a table; 0: all */
 	size_t width;          /* columns of the terminal */
 	bool brief;            /* the table of kernels alone, without what stands above it */
+	const struct gt_summary_sink *sink; /* NULL: all of the text stays in out */
 };
 
-/* Append the summary to out; names are made safe for a terminal. 0 or -ENOMEM. */
+/*
+ * Append the summary to out; names are made safe for a terminal. With a sink out is given to it
+ * and emptied whenever it is large; the rest is the caller's to put. 0 or -ENOMEM.
+ */
 int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_style *style,
 		     struct gt_buf *out);
 

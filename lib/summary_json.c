@@ -51,7 +51,8 @@ static void put_text(struct gt_buf *out, const char *key, struct gt_str text)
 	gt_safe_put_json(out, text);
 }
 
-static void put_steps(const struct gt_summary *summary, struct gt_buf *out)
+static void put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
+		      struct gt_buf *out)
 {
 	gt_buf_text(out, ",\"steps\":[");
 	for (size_t i = 0; i < summary->step_count; i++) {
@@ -62,6 +63,7 @@ static void put_steps(const struct gt_summary *summary, struct gt_buf *out)
 		put_us(out, "start_us", step->start_ns);
 		put_unsigned_us(out, "dur_us", step->dur_ns);
 		gt_buf_byte(out, '}');
+		gt_summary_drain(style, out);
 	}
 	gt_buf_byte(out, ']');
 }
@@ -116,6 +118,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		put_unsigned_us(out, "min_us", stat->min_ns);
 		put_unsigned_us(out, "max_us", stat->max_ns);
 		gt_buf_byte(out, '}');
+		gt_summary_drain(style, out);
 	}
 	gt_buf_byte(out, ']');
 	free(rows);
@@ -183,7 +186,7 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	put_text(out, "producer", gt_buf_str(&summary->producer));
 	gt_buf_byte(out, ',');
 	put_text(out, "devices", gt_buf_str(&summary->devices));
-	put_steps(summary, out);
+	put_steps(summary, style, out);
 	gt_summary_put_gpus_json(summary, out);
 	gt_summary_put_ops_json(summary, style, out);
 	put_stats(&summary->kernels, false, "kernels", style, out);

@@ -365,6 +365,7 @@ void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_su
 			gt_summary_put_csv_text(out, line->stack);
 		gt_summary_put_csv_text(out, line->name);
 		gt_buf_byte(out, '\n');
+		gt_summary_drain(style, out);
 	}
 	gt_op_report_release(&report);
 }
@@ -440,6 +441,7 @@ void gt_summary_put_ops_json(const struct gt_summary *summary, const struct gt_s
 	for (size_t i = 0; i < rows_shown(style, &report); i++) {
 		gt_buf_text(out, i ? ",\n" : "\n");
 		put_json_line(&report.lines[i], summary->ops.has_memory, style, out);
+		gt_summary_drain(style, out);
 	}
 	gt_buf_byte(out, ']');
 	gt_op_report_release(&report);

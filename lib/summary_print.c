@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#define PIECE_BYTES ((size_t)64 << 10)
+
 struct gt_time_text gt_time_text(int64_t ns)
 {
 	struct gt_time_text ret;
@@ -37,6 +39,14 @@ void gt_summary_put_us(struct gt_buf *out, int64_t ns)
 
 	gt_buf_printf(out, "%s%llu.%03u", ns < 0 ? "-" : "", (unsigned long long)(size / 1000),
 		      (unsigned int)(size % 1000));
+}
+
+void gt_summary_drain(const struct gt_summary_style *style, struct gt_buf *out)
+{
+	if (!style->sink || out->len < PIECE_BYTES || out->failed)
+		return;
+	style->sink->put(style->sink->context, gt_buf_str(out));
+	out->len = 0;
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -341,8 +351,10 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < rows_shown(style, count); i++)
+	for (size_t i = 0; i < rows_shown(style, count); i++) {
 		put_csv_row(kind, &stats->stats[rows[i]], gt_interned(&stats->names, rows[i]), out);
+		gt_summary_drain(style, out);
+	}
 	free(rows);
 }
 

@@ -37,6 +37,9 @@ void gt_summary_put_table(struct gt_text_table *table, const struct gt_summary_s
 /* ,"text" */
 void gt_summary_put_csv_text(struct gt_buf *out, struct gt_str text);
 
+/* After a row: what is in out goes to the sink, if there is enough of it. */
+void gt_summary_drain(const struct gt_summary_style *style, struct gt_buf *out);
+
 /* ,"gpus":[…] */
 void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *out);
 

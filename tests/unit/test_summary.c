@@ -219,6 +219,49 @@ static void test_print_json(void **state)
 	gt_buf_release(&out);
 }
 
+static void join(void *context, struct gt_str text)
+{
+	gt_buf_append(context, text.ptr, text.len);
+}
+
+/* A long summary comes in pieces, which together are the same text. */
+static void test_print_in_pieces(void **state)
+{
+	static const enum gt_summary_format formats[] = { GT_SUMMARY_JSON, GT_SUMMARY_CSV };
+	struct gt_summary_style style = { .width = 80 };
+	struct gt_buf text = { 0 };
+	struct gt_summary *summary;
+
+	(void)state;
+	gt_buf_byte(&text, '[');
+	for (int i = 0; i < 3000; i++)
+		gt_buf_printf(&text,
+			      GPU("kernel", "some kernel with a longer name %d", "0", "%d", "1"), i,
+			      i);
+	assert_false(text.failed);
+	summary = load(text.data, text.len);
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		struct gt_buf whole = { 0 }, joined = { 0 }, rest = { 0 };
+		const struct gt_summary_sink sink = { join, &joined };
+
+		style.format = formats[i];
+		style.sink = NULL;
+		assert_int_equal(gt_summary_print(summary, &style, &whole), 0);
+		style.sink = &sink;
+		assert_int_equal(gt_summary_print(summary, &style, &rest), 0);
+		assert_true(joined.len > 0);
+		assert_true(rest.cap <= 256 << 10);
+		join(&joined, gt_buf_str(&rest));
+		assert_int_equal(joined.len, whole.len);
+		assert_memory_equal(joined.data, whole.data, whole.len);
+		gt_buf_release(&whole);
+		gt_buf_release(&joined);
+		gt_buf_release(&rest);
+	}
+	gt_buf_release(&text);
+	gt_summary_free(summary);
+}
+
 static void test_limit_and_brief(void **state)
 {
 	struct gt_summary *summary = load(trace, sizeof(trace) - 1);
@@ -262,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_print_table),
 		cmocka_unit_test(test_print_csv),
 		cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_in_pieces),
 		cmocka_unit_test(test_limit_and_brief),
 		cmocka_unit_test(test_extreme_times),
 	};
