@@ -1,4 +1,5 @@
 #include "base.h"
+#include "choice.h"
 #include "cmd.h"
 #include "cut.h"
 #include "die.h"
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 
 #define ALL_DEVICES UINT64_MAX
-#define DEVICE_MAX  4096
 
 static const char *steps;
 static const char *span;
@@ -51,29 +51,6 @@ static void bad_range(const char *name, const char *text, const char *what)
 	die(STATUS_USAGE, "--%s takes %s, not '%s'; see 'gtrace cut -h'", name, what, text);
 }
 
-/* The two sides of the colon; without one both are the same. An empty side leaves *ret alone. */
-static bool read_sides(const char *text, bool (*read)(struct gt_str side, int64_t *ret),
-		       int64_t *ret_from, int64_t *ret_to)
-{
-	const char *colon = strchr(text, ':');
-	struct gt_str from = { text, colon ? (size_t)(colon - text) : strlen(text) };
-	struct gt_str to = colon ? (struct gt_str){ colon + 1, strlen(colon + 1) } : from;
-
-	if (!from.len && !to.len)
-		return false;
-	return (!from.len || read(from, ret_from)) && (!to.len || read(to, ret_to)) &&
-	       *ret_from <= *ret_to;
-}
-
-static bool read_step(struct gt_str side, int64_t *ret)
-{
-	for (size_t i = 0; i < side.len; i++) {
-		if (side.ptr[i] < '0' || side.ptr[i] > '9')
-			return false;
-	}
-	return gt_json_int(side, ret);
-}
-
 static bool read_time(struct gt_str side, int64_t *ret)
 {
 	static const struct {
@@ -96,11 +73,9 @@ static bool read_time(struct gt_str side, int64_t *ret)
 	return false;
 }
 
-static void read_choice(struct gt_cut_choice *choice)
+static void read_choice(struct gt_choice *choice)
 {
-	*choice = (struct gt_cut_choice){
-		.has_steps = steps != NULL,
-		.last_step = INT64_MAX,
+	*choice = (struct gt_choice){
 		.has_time = span != NULL,
 		.to_ns = INT64_MAX,
 		.device = device == ALL_DEVICES ? -1 : (int64_t)device,
@@ -108,7 +83,7 @@ static void read_choice(struct gt_cut_choice *choice)
 	};
 	if (!steps && !span && !category && device == ALL_DEVICES)
 		die(STATUS_USAGE, "which part? see 'gtrace cut -h'");
-	if (steps && !read_sides(steps, read_step, &choice->first_step, &choice->last_step))
+	if (steps && !read_steps(steps, choice))
 		bad_range("steps", steps, "two numbers as in 3:4");
 	if (span &&
 	    (!strchr(span, ':') || !read_sides(span, read_time, &choice->from_ns, &choice->to_ns)))
@@ -119,7 +94,7 @@ static void read_choice(struct gt_cut_choice *choice)
 
 static int cut_file(const char *path)
 {
-	struct gt_cut_choice choice;
+	struct gt_choice choice;
 	struct gt_cut_result result;
 	struct gt_summary losses = { 0 };
 	struct gt_trace_copy *copy;

@@ -316,17 +316,20 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 
 static int on_event(void *context, const struct gt_trace_event *event)
 {
+	struct gt_summary *summary = context;
 	bool is_span = event->phase == 'X' && event->cat != GT_CAT_OTHER &&
 		       event->cat != GT_CAT_NONE;
 	struct gt_trace_event clamped;
 
 	if (!is_span && event->phase != 'i')
 		return 0;
+	if (summary->selection && !gt_selection_takes(summary->selection, event))
+		return 0;
 	if (GT_LIKELY(event->ts_ns == clamp(event->ts_ns)))
-		return add_event(context, event);
+		return add_event(summary, event);
 	clamped = *event;
 	clamped.ts_ns = clamp(event->ts_ns);
-	return add_event(context, &clamped);
+	return add_event(summary, &clamped);
 }
 
 static int on_member(void *context, struct gt_str key, struct gt_str raw)
@@ -355,6 +358,7 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		summary->rank = -1;
 		summary->path = strdup(path);
 		summary->no_operators = options && options->no_operators;
+		summary->selection = options ? options->selection : NULL;
 		hooks.context = summary;
 	}
 	if (!summary || !summary->path ||
@@ -363,6 +367,8 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		return gt_err_set(err, rc, "out of memory");
 	}
 	rc = gt_trace_read(gz, &hooks, &summary->read, err);
+	if (!rc && summary->selection)
+		rc = gt_selection_check(summary->selection, err);
 	if (!rc)
 		rc = finish(summary);
 	if (rc) {
@@ -370,6 +376,7 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
 	}
 	summary->gz = *gt_gz_status(gz);
+	summary->selection = NULL;
 	*ret = summary;
 	return 0;
 }

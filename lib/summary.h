@@ -13,6 +13,7 @@
 #include "intervals.h"
 #include "op_report.h"
 #include "ops.h"
+#include "selection.h"
 #include "trace_reader.h"
 
 /* Durations of one kind of event; what does not fit a field saturates. */
@@ -97,12 +98,13 @@ struct gt_summary {
 	struct gt_summary_step *steps; /* by start */
 	size_t step_count;
 	size_t step_cap;
-	uint64_t spans;       /* phase X */
-	uint64_t without_dur; /* of these: left out for want of a time */
-	uint64_t negative;    /* of these: a negative duration, taken as 0 */
-	bool no_operators;    /* they were left out */
-	bool with_flops;      /* torch's tables of this profile have FLOPs */
-	bool is_kineto;       /* by its categories */
+	uint64_t spans;                 /* phase X */
+	uint64_t without_dur;           /* of these: left out for want of a time */
+	uint64_t negative;              /* of these: a negative duration, taken as 0 */
+	bool no_operators;              /* they were left out */
+	bool with_flops;                /* torch's tables of this profile have FLOPs */
+	bool is_kineto;                 /* by its categories */
+	struct gt_selection *selection; /* while it is read; NULL: everything counts */
 	struct gt_summary_own own;
 	struct gt_trace_stats read;
 	struct gt_gz_status gz;
@@ -111,12 +113,13 @@ struct gt_summary {
 struct gt_summary_options { /* { 0 } and NULL: the defaults */
 	size_t stack_depth; /* frames of the Python stack of each operator; 0: no stacks */
 	bool no_operators;  /* leave them out: they are most of the time and memory */
+	struct gt_selection *selection; /* only what it takes; NULL: everything */
 };
 
 /*
  * Read the trace at path ("-": standard input). 0 also when parts of it were lost, see
  * gt_summary_is_lossy(); -EBADMSG: not a trace; err does not name path. *ret is the caller's, for
- * gt_summary_free().
+ * gt_summary_free(). -ENODATA: see gt_selection_check().
  */
 int gt_summary_load(struct gt_summary **ret, const char *path,
 		    const struct gt_summary_options *options, struct gt_err *err);

@@ -83,7 +83,7 @@ static void repair(const uint8_t *data, size_t size)
 
 static void cut(const uint8_t *data, size_t size)
 {
-	const struct gt_cut_choice choice = {
+	const struct gt_choice choice = {
 		.has_time = true,
 		.to_ns = (int64_t)(size ? data[size - 1] : 1) * 1000,
 		.device = size % 3 ? -1 : 0,

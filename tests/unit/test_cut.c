@@ -99,7 +99,7 @@ static int put_name(void *context, const struct gt_trace_event *event)
 	return 0;
 }
 
-static int cut(const struct gt_cut_choice *choice, struct gt_cut_result *result, struct gt_err *err)
+static int cut(const struct gt_choice *choice, struct gt_cut_result *result, struct gt_err *err)
 {
 	struct gt_trace_copy *copy;
 	int rc;
@@ -112,7 +112,7 @@ static int cut(const struct gt_cut_choice *choice, struct gt_cut_result *result,
 	return rc;
 }
 
-static void assert_cut(struct gt_cut_choice choice, const char *want)
+static void assert_cut(struct gt_choice choice, const char *want)
 {
 	struct gt_buf names = { 0 };
 	struct gt_trace_hooks hooks = { &names, put_name, NULL };
@@ -137,12 +137,12 @@ static void test_steps(void **state)
 {
 	(void)state;
 	assert_cut(
-		(struct gt_cut_choice){
+		(struct gt_choice){
 			.has_steps = true, .first_step = 2, .last_step = 2, .device = -1 },
 		"k2 k2b unlinked forward l2 s2 f2 f2b in in across in empty forward mark "
 		"ProfilerStep#2");
 	assert_cut(
-		(struct gt_cut_choice){
+		(struct gt_choice){
 			.has_steps = true, .first_step = 3, .last_step = INT64_MAX, .device = -1 },
 		"k3 l3 s3 f3 across at the end late ProfilerStep#3");
 }
@@ -152,17 +152,17 @@ static void test_time(void **state)
 	(void)state;
 	/* from the beginning of "across" on */
 	assert_cut(
-		(struct gt_cut_choice){
+		(struct gt_choice){
 			.has_time = true, .from_ns = 6000, .to_ns = 8000, .device = -1 },
 		"k1 ProfilerStep#1 l1 s1 f1 across early ProfilerStep#1");
 	/* both: what they have in common */
-	assert_cut((struct gt_cut_choice){ .has_steps = true,
-					   .first_step = 2,
-					   .last_step = 2,
-					   .has_time = true,
-					   .from_ns = 23000,
-					   .to_ns = 90000,
-					   .device = -1 },
+	assert_cut((struct gt_choice){ .has_steps = true,
+				       .first_step = 2,
+				       .last_step = 2,
+				       .has_time = true,
+				       .from_ns = 23000,
+				       .to_ns = 90000,
+				       .device = -1 },
 		   "unlinked across ProfilerStep#2");
 }
 
@@ -170,7 +170,7 @@ static void test_device(void **state)
 {
 	(void)state;
 	assert_cut(
-		(struct gt_cut_choice){
+		(struct gt_choice){
 			.has_steps = true, .first_step = 2, .last_step = 3, .device = 1 },
 		"k2b k3 l2 l3 s2 f2b s3 f3 in in across in at the end empty forward mark late "
 		"ProfilerStep#3 ProfilerStep#2");
@@ -179,17 +179,17 @@ static void test_device(void **state)
 static void test_categories(void **state)
 {
 	(void)state;
-	assert_cut((struct gt_cut_choice){ .device = -1, .categories = "Kernel" },
+	assert_cut((struct gt_choice){ .device = -1, .categories = "Kernel" },
 		   "k1 k2 k2b k3 unlinked");
-	assert_cut((struct gt_cut_choice){ .device = -1, .categories = "cuda_runtime,kernel" },
+	assert_cut((struct gt_choice){ .device = -1, .categories = "cuda_runtime,kernel" },
 		   "k1 k2 k2b k3 unlinked l1 l2 l3 s1 f1 s2 f2 f2b s3 f3");
-	assert_cut((struct gt_cut_choice){ .device = -1, .categories = "none" }, "");
+	assert_cut((struct gt_choice){ .device = -1, .categories = "none" }, "");
 }
 
 static void test_not_there(void **state)
 {
 	static const struct {
-		struct gt_cut_choice choice;
+		struct gt_choice choice;
 		const char *why;
 	} cases[] = {
 		{ { .has_steps = true, .first_step = 4, .last_step = 9, .device = -1 },

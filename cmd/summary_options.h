@@ -1,0 +1,29 @@
+/*
+ * summary_options.h - the command line of gtrace summary.
+ */
+#ifndef CMD_SUMMARY_OPTIONS_H
+#define CMD_SUMMARY_OPTIONS_H
+
+#include "base.h"
+#include "choice.h"
+#include "summary.h"
+
+#include <regex.h>
+
+struct summary_options {
+	const char *by; /* as given; NULL: it was not */
+	bool by_rank;
+	int64_t rank;       /* -1: all */
+	size_t stack_depth; /* 0: no stacks */
+	bool for_programs;  /* the format has no place for warnings */
+	bool has_limit;
+	bool has_choice;
+	struct gt_choice choice;
+	struct gt_summary_style style;
+	regex_t regex; /* the style's filter */
+};
+
+/* False: help was asked for, and printed. Dies of a wrong command line. */
+bool summary_options_parse(struct summary_options *ret, int argc, char **argv, int *ret_operand);
+
+#endif
