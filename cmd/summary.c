@@ -33,7 +33,8 @@ static void select_part(struct gt_selection *selection, const char *path)
 static int summarize(const char *path)
 {
 	const struct gt_summary_sink sink = { print_piece, stdout };
-	struct gt_summary_options wanted = { .stack_depth = options.stack_depth };
+	struct gt_summary_options wanted = { .stack_depth = options.stack_depth,
+					     .by = options.style.by };
 	struct gt_summary_style *style = &options.style;
 	struct gt_selection selection = { 0 };
 	struct gt_summary *summary;

@@ -31,11 +31,13 @@ static uint64_t stack_depth = STACK_DEPTH_DEFAULT;
 
 static const struct opt opts[] = {
 	OPT_STRING(0, "by", &by, "KEYS",
-		   "op, kernel, shape, stack, or several with commas\n"
-		   "between (op,shape): one table, of operators, of\n"
-		   "kernels, or of operators told apart by the shapes\n"
-		   "of their inputs, or by their Python stacks; rank:\n"
-		   "a row for each file, as for a directory"),
+		   "one table: op, kernel, category, step, stream,\n"
+		   "thread, annotation, memcpy (with bandwidth) or\n"
+		   "blocking (calls that block the host, by operator);\n"
+		   "op, shape and stack may be joined by commas:\n"
+		   "operators told apart by the shapes of their\n"
+		   "inputs, or by their Python stacks; rank: a row for\n"
+		   "each file, as for a directory"),
 	OPT_UINT(0, "rank", &rank, "N", 0, RANK_MAX, "of several files the one of this rank"),
 	OPT_UINT(0, "stack-depth", &stack_depth, "N", 1, STACK_DEPTH_MAX,
 		 "frames of a stack that count, for --by stack (5)"),
@@ -88,6 +90,33 @@ static bool is_word(const char *at, size_t len, const char *word)
 	return strlen(word) == len && !memcmp(at, word, len);
 }
 
+static const struct {
+	const char *key;
+	enum gt_summary_by by;
+} tables[] = {
+	{ "op", GT_SUMMARY_BY_OP },
+	{ "shape", GT_SUMMARY_BY_OP },
+	{ "stack", GT_SUMMARY_BY_OP },
+	{ "kernel", GT_SUMMARY_BY_KERNEL },
+	{ "category", GT_SUMMARY_BY_CATEGORY },
+	{ "step", GT_SUMMARY_BY_STEP },
+	{ "stream", GT_SUMMARY_BY_STREAM },
+	{ "thread", GT_SUMMARY_BY_THREAD },
+	{ "annotation", GT_SUMMARY_BY_ANNOTATION },
+	{ "memcpy", GT_SUMMARY_BY_MEMCPY },
+	{ "blocking", GT_SUMMARY_BY_BLOCKING },
+};
+
+/* GT_SUMMARY_BY_ANY: there is no such key. */
+static enum gt_summary_by key_of(const char *at, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		if (is_word(at, len, tables[i].key))
+			return tables[i].by;
+	}
+	return GT_SUMMARY_BY_ANY;
+}
+
 static void read_by(struct summary_options *options)
 {
 	struct gt_summary_style *style = &options->style;
@@ -96,19 +125,21 @@ static void read_by(struct summary_options *options)
 	options->by_rank = by && !strcmp(by, "rank");
 	while (at && !options->by_rank) {
 		size_t len = strcspn(at, ",");
-		bool is_kernel = is_word(at, len, "kernel");
+		enum gt_summary_by key = key_of(at, len);
 
-		style->by_shape |= is_word(at, len, "shape");
-		style->by_stack |= is_word(at, len, "stack");
-		if (!is_kernel && !is_word(at, len, "op") && !is_word(at, len, "shape") &&
-		    !is_word(at, len, "stack"))
+		if (!key)
 			die(STATUS_USAGE,
-			    "--by takes op, kernel, shape, stack or rank, not '%.*s'; see 'gtrace "
+			    "--by takes op, shape, stack, kernel, category, step, stream, thread, "
+			    "annotation, memcpy, blocking or rank, not '%.*s'; see 'gtrace "
 			    "summary -h'",
 			    (int)len, at);
-		if (style->by && (is_kernel || style->by == GT_SUMMARY_BY_KERNEL))
-			die(STATUS_USAGE, "--by kernel stands alone; see 'gtrace summary -h'");
-		style->by = is_kernel ? GT_SUMMARY_BY_KERNEL : GT_SUMMARY_BY_OP;
+		if (style->by && (key != GT_SUMMARY_BY_OP || style->by != GT_SUMMARY_BY_OP))
+			die(STATUS_USAGE,
+			    "--by joins op, shape and stack, all others stand alone; see 'gtrace "
+			    "summary -h'");
+		style->by_shape |= is_word(at, len, "shape");
+		style->by_stack |= is_word(at, len, "stack");
+		style->by = key;
 		at = at[len] ? at + len + 1 : NULL;
 	}
 }

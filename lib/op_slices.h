@@ -30,6 +30,7 @@ struct gt_op_slice {
 	uint32_t row;
 	uint8_t kind;
 	uint8_t id_kind;
+	bool told; /* a call: to gt_ops.called */
 };
 
 /* Files hold millions of them. */

@@ -249,6 +249,26 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 	return open->node.row == GT_INTERN_FAILED ? -ENOMEM : 0;
 }
 
+/* Say where a call was made, once: strays are nested twice. */
+static int tell_call(struct nest *nest, const struct gt_op_slice *call)
+{
+	const struct gt_ops *ops = nest->ops;
+	struct gt_str op = { NULL, 0 };
+
+	if (!ops->called || call->told)
+		return 0;
+	for (size_t i = nest->depth; i--;) {
+		const struct open_slice *open = &nest->open[i];
+
+		if (open->kind != GT_SLICE_OP || open->end_ns < call->end_ns)
+			continue;
+		op = gt_interned(&ops->names, ops->rows[open->node.row].name);
+		break;
+	}
+	return ops->called(ops->called_context, gt_interned(&ops->names, ops->rows[call->row].name),
+			   op, call->end_ns - call->start_ns);
+}
+
 static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
 {
 	if (slice->kind == GT_SLICE_FRAME) {
@@ -261,8 +281,14 @@ static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
 		nest->frame_depth--;
 	while (nest->depth && nest->open[nest->depth - 1].end_ns <= slice->start_ns)
 		close_slice(nest);
-	if (slice->kind == GT_SLICE_CALL && !link_call(nest, slice) && nest->ops->strays)
-		return gt_op_slices_add(nest->ops->strays, slice);
+	if (slice->kind == GT_SLICE_CALL) {
+		struct gt_op_slice stray = *slice;
+		int rc = tell_call(nest, slice);
+
+		stray.told = true;
+		if (rc || (!link_call(nest, slice) && nest->ops->strays))
+			return rc ? rc : gt_op_slices_add(nest->ops->strays, &stray);
+	}
 	while (nest->depth && ends_before(nest->open[nest->depth - 1].end_ns, slice))
 		close_slice(nest);
 	return open_slice(nest, slice);

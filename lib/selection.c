@@ -7,8 +7,7 @@
 #include "selection.h"
 #include "trace_event.h"
 
-#define STEP_PREFIX   GT_STR("ProfilerStep#")
-#define STREAM_PREFIX GT_STR("stream ")
+#define STEP_PREFIX GT_STR("ProfilerStep#")
 
 /* Ids that are remembered, of each kind (64 MiB); beyond, events go by their own time. */
 #define MAX_IDS (UINT32_C(1) << 21)
@@ -105,44 +104,13 @@ static int64_t int_arg(const struct gt_trace_event *event, struct gt_str key)
 	return gt_json_int(value, &number) ? number : 0;
 }
 
-/* args.stream, or the row: "stream 7" in 2021. */
-static int64_t stream_of(const struct gt_trace_event *event)
-{
-	static const struct gt_str key = GT_STR("stream");
-	struct gt_str value, row = event->tid.text;
-	int64_t stream;
-
-	gt_trace_event_args(event, &key, &value, 1);
-	if (gt_json_int(value, &stream))
-		return stream;
-	if (gt_str_starts(row, STREAM_PREFIX)) {
-		row.ptr += STREAM_PREFIX.len;
-		row.len -= STREAM_PREFIX.len;
-	}
-	if (gt_json_int(row, &stream))
-		return stream;
-	return event->tid.text.ptr ? -1 : event->tid.number;
-}
-
-static int64_t device_of(const struct gt_trace_event *event)
-{
-	static const struct gt_str key = GT_STR("device");
-	struct gt_str value;
-	int64_t device;
-
-	gt_trace_event_args(event, &key, &value, 1);
-	return gt_json_int(value, &device) || gt_json_int(event->pid.text, &device)
-		       ? device
-		       : event->pid.number;
-}
-
 /* By where it ran. A GPU's events have its number as args.device or as their pid. */
 static bool place_wanted(const struct gt_selection *selection, const struct gt_trace_event *event)
 {
 	const struct gt_choice *choice = selection->choice;
 
-	return (choice->device < 0 || device_of(event) == choice->device) &&
-	       (!choice->has_stream || stream_of(event) == choice->stream);
+	return (choice->device < 0 || gt_trace_event_device(event) == choice->device) &&
+	       (!choice->has_stream || gt_trace_event_stream(event) == choice->stream);
 }
 
 static bool category_wanted(const struct gt_selection *selection,

@@ -2,15 +2,13 @@
  * summary.c - collects a summary from the events of a trace; see summary.h.
  */
 #include "base.h"
+#include "host_call.h"
 #include "summary.h"
 #include "summary_priv.h"
 
 #include <stdlib.h>
 
 #define STEP_PREFIX GT_STR("ProfilerStep#")
-
-/* Times beyond it (73 years in ns) are clamped: start, duration and end stay within 64 bits. */
-#define TIME_MAX_NS (INT64_C(1) << 61)
 
 /* A producer that numbers more devices than this does not number devices. */
 #define MAX_DEVICES 4096
@@ -25,9 +23,8 @@ uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat)
 	return stat->calls ? (stat->total_ns + stat->calls / 2) / stat->calls : 0;
 }
 
-/* The row of a name; *ret_new when this is its first call. NULL: out of memory. */
-static struct gt_summary_stat *find_row(struct gt_summary_table *table, struct gt_str name,
-					bool *ret_new)
+struct gt_summary_stat *gt_summary_row(struct gt_summary_table *table, struct gt_str name,
+				       bool *ret_new)
 {
 	uint32_t number = gt_intern(&table->names, name);
 	struct gt_summary_stat *stats;
@@ -48,7 +45,7 @@ static struct gt_summary_stat *find_row(struct gt_summary_table *table, struct g
 	return &table->stats[number];
 }
 
-static void add_call(struct gt_summary_stat *row, uint64_t dur_ns)
+void gt_summary_add_call(struct gt_summary_stat *row, uint64_t dur_ns)
 {
 	row->min_ns = row->calls ? GT_MIN(row->min_ns, dur_ns) : dur_ns;
 	row->max_ns = GT_MAX(row->max_ns, dur_ns);
@@ -98,28 +95,31 @@ static bool contains(struct gt_str text, struct gt_str lower_word)
 	return false;
 }
 
-static bool is_communication(struct gt_str name)
+bool gt_summary_is_communication(struct gt_str name)
 {
 	return contains(name, GT_STR("nccl")) || contains(name, GT_STR("rccl")) ||
 	       contains(name, GT_STR("cross_device_reduce"));
 }
 
-/* args.device; the pid of GPU work is the device, too. */
 static int64_t device_of(const struct gt_trace_event *event)
 {
-	int64_t device;
+	int64_t device = gt_trace_event_device(event);
 
-	if (!gt_json_int(gt_trace_event_arg(event, GT_STR("\"device\"")), &device) &&
-	    !gt_json_int(event->pid.text, &device))
-		device = event->pid.text.ptr ? 0 : event->pid.number;
 	return device < 0 || device > MAX_DEVICES ? MAX_DEVICES : device;
+}
+
+static uint64_t bytes_of(const struct gt_trace_event *event)
+{
+	int64_t bytes = gt_trace_event_id(event, GT_STR("\"bytes\""));
+
+	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
 static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *table,
 			const struct gt_trace_event *event, uint64_t dur_ns)
 {
 	bool is_new;
-	struct gt_summary_stat *row = find_row(table, event->name, &is_new);
+	struct gt_summary_stat *row = gt_summary_row(table, event->name, &is_new);
 	struct gt_summary_gpu *gpu = row ? find_gpu(summary, device_of(event)) : NULL;
 	int64_t end_ns = event->ts_ns + (int64_t)dur_ns;
 	struct gt_intervals *set;
@@ -127,8 +127,10 @@ static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *tab
 	if (!gpu)
 		return -ENOMEM;
 	if (is_new)
-		row->marked = is_communication(event->name);
-	add_call(row, dur_ns);
+		row->marked = gt_summary_is_communication(event->name);
+	gt_summary_add_call(row, dur_ns);
+	if (event->cat != GT_CAT_KERNEL)
+		row->bytes = add_sat(row->bytes, bytes_of(event));
 	if (event->cat == GT_CAT_MEMCPY)
 		set = &gpu->memcpy;
 	else
@@ -160,33 +162,17 @@ static void split_gpu_time(struct gt_summary_gpu *gpu)
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
-/*
- * Whether a CUDA or HIP call makes the host wait: for the GPU, for a copy (those not Async; sets
- * do not block), or for memory of the device or pinned memory, whose mapping stops the device.
- */
-static bool blocks_host(struct gt_str name)
-{
-	if (gt_str_has(name, GT_STR("Synchronize")))
-		return true;
-	if (gt_str_has(name, GT_STR("Async")) || gt_str_has(name, GT_STR("Graph")))
-		return false;
-	return gt_str_has(name, GT_STR("Memcpy")) || gt_str_has(name, GT_STR("Malloc")) ||
-	       gt_str_has(name, GT_STR("Free")) || gt_str_has(name, GT_STR("MemAlloc")) ||
-	       gt_str_has(name, GT_STR("HostAlloc")) || gt_str_has(name, GT_STR("HostRegister")) ||
-	       gt_str_has(name, GT_STR("HostUnregister"));
-}
-
 static int add_host_call(struct gt_summary *summary, const struct gt_trace_event *event,
 			 uint64_t dur_ns)
 {
 	bool is_new;
-	struct gt_summary_stat *row = find_row(&summary->calls, event->name, &is_new);
+	struct gt_summary_stat *row = gt_summary_row(&summary->calls, event->name, &is_new);
 
 	if (!row)
 		return -ENOMEM;
 	if (is_new)
-		row->marked = blocks_host(event->name);
-	add_call(row, dur_ns);
+		row->marked = gt_call_blocks_host(event->name);
+	gt_summary_add_call(row, dur_ns);
 	return 0;
 }
 
@@ -194,11 +180,11 @@ static int add_range(struct gt_summary *summary, const struct gt_trace_event *ev
 		     uint64_t dur_ns)
 {
 	bool is_new;
-	struct gt_summary_stat *row = find_row(&summary->ranges, event->name, &is_new);
+	struct gt_summary_stat *row = gt_summary_row(&summary->ranges, event->name, &is_new);
 
 	if (!row)
 		return -ENOMEM;
-	add_call(row, dur_ns);
+	gt_summary_add_call(row, dur_ns);
 	return 0;
 }
 
@@ -288,11 +274,6 @@ static int add_span(struct gt_summary *summary, const struct gt_trace_event *eve
 	}
 }
 
-static int64_t clamp(int64_t ns)
-{
-	return GT_MAX(GT_MIN(ns, TIME_MAX_NS), -TIME_MAX_NS);
-}
-
 /* What happens at a time that is sane. */
 static int add_event(struct gt_summary *summary, const struct gt_trace_event *event)
 {
@@ -308,7 +289,7 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 		return 0;
 	}
 	summary->negative += event->dur_ns < 0;
-	dur_ns = GT_MAX(GT_MIN(event->dur_ns, TIME_MAX_NS), 0);
+	dur_ns = GT_MAX(GT_MIN(event->dur_ns, GT_SUMMARY_TIME_MAX_NS), 0);
 	if (!summary->no_operators)
 		rc = gt_ops_add(&summary->ops, event, dur_ns);
 	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns);
@@ -321,14 +302,20 @@ static int on_event(void *context, const struct gt_trace_event *event)
 		       event->cat != GT_CAT_NONE;
 	struct gt_trace_event clamped;
 
-	if (!is_span && event->phase != 'i')
+	if (!is_span && event->phase != 'i' && !summary->by)
 		return 0;
 	if (summary->selection && !gt_selection_takes(summary->selection, event))
 		return 0;
-	if (GT_LIKELY(event->ts_ns == clamp(event->ts_ns)))
+	if (GT_UNLIKELY(summary->by)) {
+		int rc = gt_summary_add_by(summary, event);
+
+		if (rc || (!is_span && event->phase != 'i'))
+			return rc;
+	}
+	if (GT_LIKELY(event->ts_ns == gt_summary_clamp(event->ts_ns)))
 		return add_event(summary, event);
 	clamped = *event;
-	clamped.ts_ns = clamp(event->ts_ns);
+	clamped.ts_ns = gt_summary_clamp(event->ts_ns);
 	return add_event(summary, &clamped);
 }
 
@@ -343,6 +330,7 @@ static int finish(struct gt_summary *summary)
 		split_gpu_time(&summary->gpus[i]);
 	if (summary->step_count)
 		qsort(summary->steps, summary->step_count, sizeof(*summary->steps), by_start);
+	gt_summary_finish_by(summary);
 	gt_summary_name_producer(summary);
 	return gt_ops_finish(&summary->ops, !summary->own.present);
 }
@@ -359,12 +347,17 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		summary->path = strdup(path);
 		summary->no_operators = options && options->no_operators;
 		summary->selection = options ? options->selection : NULL;
+		summary->by = options ? options->by : GT_SUMMARY_BY_ANY;
 		hooks.context = summary;
 	}
 	if (!summary || !summary->path ||
 	    gt_ops_init(&summary->ops, options ? options->stack_depth : 0) < 0) {
 		gt_summary_free(summary);
 		return gt_err_set(err, rc, "out of memory");
+	}
+	if (summary->by == GT_SUMMARY_BY_BLOCKING) {
+		summary->ops.called = gt_summary_add_blocking;
+		summary->ops.called_context = summary;
 	}
 	rc = gt_trace_read(gz, &hooks, &summary->read, err);
 	if (!rc && summary->selection)
@@ -410,6 +403,9 @@ void gt_summary_free(struct gt_summary *summary)
 	release_table(&summary->copies);
 	release_table(&summary->calls);
 	release_table(&summary->ranges);
+	release_table(&summary->categories);
+	release_table(&summary->blocking);
+	gt_summary_release_by(summary);
 	gt_interner_release(&summary->step_names);
 	gt_ops_release(&summary->ops);
 	gt_buf_release(&summary->producer);

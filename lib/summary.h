@@ -16,13 +16,27 @@
 #include "selection.h"
 #include "trace_reader.h"
 
+enum gt_summary_by {
+	GT_SUMMARY_BY_ANY, /* all tables that the file has something for */
+	GT_SUMMARY_BY_OP,
+	GT_SUMMARY_BY_KERNEL,
+	GT_SUMMARY_BY_CATEGORY,
+	GT_SUMMARY_BY_STEP,
+	GT_SUMMARY_BY_STREAM,
+	GT_SUMMARY_BY_THREAD,
+	GT_SUMMARY_BY_ANNOTATION,
+	GT_SUMMARY_BY_MEMCPY,
+	GT_SUMMARY_BY_BLOCKING
+};
+
 /* Durations of one kind of event; what does not fit a field saturates. */
 struct gt_summary_stat {
 	uint64_t calls;
 	uint64_t total_ns;
 	uint64_t min_ns; /* 0 without calls */
 	uint64_t max_ns;
-	bool marked; /* by its name: communication (a kernel), blocks the host (a call) */
+	uint64_t bytes; /* of copies and sets */
+	bool marked;    /* by its name: communication (a kernel), blocks the host (a call) */
 };
 
 /* Rows by name: stats[i] belongs to name i. */
@@ -55,6 +69,25 @@ struct gt_summary_gpu {
 	uint64_t memcpy_ns;
 	uint64_t exposed_memcpy_ns;
 	uint64_t idle_ns;
+};
+
+#define GT_TRACK_PARTS 3
+
+/* A stream or a thread. */
+struct gt_summary_track {
+	uint64_t slices;
+	struct gt_intervals busy;
+	uint64_t busy_ns; /* at the end: while there was any slice */
+	/* of a stream: computation, communication, copies; of a thread: calls into CUDA or HIP, of
+	 * these those that block */
+	uint64_t parts_ns[GT_TRACK_PARTS];
+	struct gt_buf label; /* what the file calls the thread, with its escapes */
+};
+
+struct gt_summary_tracks {
+	struct gt_interner names;
+	struct gt_summary_track *rows; /* by number */
+	uint32_t cap;
 };
 
 struct gt_summary_step {
@@ -91,6 +124,10 @@ struct gt_summary {
 	struct gt_summary_table copies; /* copies and sets of GPU memory */
 	struct gt_summary_table calls;  /* into CUDA or HIP; marked: they block the host */
 	struct gt_summary_table ranges;
+	enum gt_summary_by by;
+	struct gt_summary_table categories; /* for this table alone */
+	struct gt_summary_table blocking;   /* the same: "cudaMemcpy < aten::item" */
+	struct gt_summary_tracks tracks;    /* the same: streams or threads */
 	struct gt_ops ops;
 	struct gt_summary_gpu *gpus; /* by device */
 	size_t gpu_count;
@@ -110,9 +147,10 @@ struct gt_summary {
 	struct gt_gz_status gz;
 };
 
-struct gt_summary_options { /* { 0 } and NULL: the defaults */
-	size_t stack_depth; /* frames of the Python stack of each operator; 0: no stacks */
-	bool no_operators;  /* leave them out: they are most of the time and memory */
+struct gt_summary_options {    /* { 0 } and NULL: the defaults */
+	size_t stack_depth;    /* frames of the Python stack of each operator; 0: no stacks */
+	enum gt_summary_by by; /* the table that is wanted: some take more reading */
+	bool no_operators;     /* leave them out: they are most of the time and memory */
 	struct gt_selection *selection; /* only what it takes; NULL: everything */
 };
 
@@ -163,12 +201,6 @@ enum gt_summary_sort {
 	GT_SUMMARY_BY_MIN,
 	GT_SUMMARY_BY_MAX,
 	GT_SUMMARY_BY_NAME
-};
-
-enum gt_summary_by {
-	GT_SUMMARY_BY_ANY, /* all tables that the file has something for */
-	GT_SUMMARY_BY_OP,
-	GT_SUMMARY_BY_KERNEL
 };
 
 /* Takes the text of a summary, piece by piece. */

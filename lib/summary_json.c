@@ -117,6 +117,8 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		put_unsigned_us(out, "total_us", stat->total_ns);
 		put_unsigned_us(out, "min_us", stat->min_ns);
 		put_unsigned_us(out, "max_us", stat->max_ns);
+		if (stat->bytes)
+			put_uint(out, "bytes", stat->bytes);
 		gt_buf_byte(out, '}');
 		gt_summary_drain(style, out);
 	}
@@ -189,6 +191,12 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	put_steps(summary, style, out);
 	gt_summary_put_gpus_json(summary, out);
 	gt_summary_put_ops_json(summary, style, out);
+	if (style->by == GT_SUMMARY_BY_STREAM || style->by == GT_SUMMARY_BY_THREAD)
+		gt_summary_put_tracks(summary, style, out);
+	if (style->by == GT_SUMMARY_BY_CATEGORY)
+		put_stats(&summary->categories, false, "categories", style, out);
+	if (style->by == GT_SUMMARY_BY_BLOCKING)
+		put_stats(&summary->blocking, false, "blocking_by_op", style, out);
 	put_stats(&summary->kernels, false, "kernels", style, out);
 	put_stats(&summary->copies, false, "copies", style, out);
 	put_stats(&summary->calls, true, "blocking", style, out);

@@ -120,8 +120,7 @@ static bool has_column(const struct gt_summary *summary, const struct gt_summary
 	}
 }
 
-/* 1024-based, as torch prints it. */
-static void put_bytes(struct gt_text_table *table, int64_t bytes)
+void gt_summary_put_bytes(struct gt_text_table *table, int64_t bytes)
 {
 	static const char *const units[] = { "KB", "MB", "GB" };
 	double value = (double)bytes / 1024;
@@ -248,16 +247,16 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 		gt_text_cell(table, "%s", gt_time_text(mean(sum->gpu_ns, sum->calls)).text);
 		break;
 	case CPU_BYTES:
-		put_bytes(table, sum->cpu_bytes);
+		gt_summary_put_bytes(table, sum->cpu_bytes);
 		break;
 	case SELF_CPU_BYTES:
-		put_bytes(table, sum->self_cpu_bytes);
+		gt_summary_put_bytes(table, sum->self_cpu_bytes);
 		break;
 	case GPU_BYTES:
-		put_bytes(table, sum->gpu_bytes);
+		gt_summary_put_bytes(table, sum->gpu_bytes);
 		break;
 	case SELF_GPU_BYTES:
-		put_bytes(table, sum->self_gpu_bytes);
+		gt_summary_put_bytes(table, sum->self_gpu_bytes);
 		break;
 	case FLOPS:
 		put_flops(table, line->flops);

@@ -285,6 +285,20 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 	gt_buf_release(&losses);
 }
 
+static void put_all_tables(const struct gt_summary *summary, const struct gt_summary_style *style,
+			   struct gt_buf *out)
+{
+	if (summary->ops.has_operators && !style->brief)
+		gt_summary_put_ops(summary, style, out);
+	put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
+	if (style->brief)
+		return;
+	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
+	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
+	put_stats(&summary->ranges, false, "Ranges", "range", style, out);
+	put_steps(summary, style, out);
+}
+
 static void put_tables(const struct gt_summary *summary, const struct gt_summary_style *style,
 		       struct gt_buf *out)
 {
@@ -292,17 +306,37 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
 	}
-	if (style->by == GT_SUMMARY_BY_OP ||
-	    (style->by == GT_SUMMARY_BY_ANY && !style->brief && summary->ops.has_operators))
+	switch (style->by) {
+	case GT_SUMMARY_BY_ANY:
+		put_all_tables(summary, style, out);
+		break;
+	case GT_SUMMARY_BY_OP:
 		gt_summary_put_ops(summary, style, out);
-	if (style->by != GT_SUMMARY_BY_OP)
+		break;
+	case GT_SUMMARY_BY_KERNEL:
 		put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
-	if (style->brief || style->by != GT_SUMMARY_BY_ANY)
-		return;
-	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
-	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
-	put_stats(&summary->ranges, false, "Ranges", "range", style, out);
-	put_steps(summary, style, out);
+		break;
+	case GT_SUMMARY_BY_CATEGORY:
+		put_stats(&summary->categories, false, "Categories", "category", style, out);
+		break;
+	case GT_SUMMARY_BY_STEP:
+		put_steps(summary, style, out);
+		break;
+	case GT_SUMMARY_BY_STREAM:
+	case GT_SUMMARY_BY_THREAD:
+		gt_summary_put_tracks(summary, style, out);
+		break;
+	case GT_SUMMARY_BY_ANNOTATION:
+		put_stats(&summary->ranges, false, "Ranges", "range", style, out);
+		break;
+	case GT_SUMMARY_BY_MEMCPY:
+		gt_summary_put_copies(summary, style, out);
+		break;
+	case GT_SUMMARY_BY_BLOCKING:
+		put_stats(&summary->blocking, false, "Calls that block the host", "call < operator",
+			  style, out);
+		break;
+	}
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
@@ -358,27 +392,56 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 	free(rows);
 }
 
-static void put_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
-		    struct gt_buf *out)
+static void put_csv_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
+			  struct gt_buf *out)
 {
-	if (style->by == GT_SUMMARY_BY_OP) {
-		gt_summary_put_ops_csv(summary, style, out);
-		return;
-	}
-	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
-	put_csv_stats(&summary->kernels, false, "kernel", style, out);
-	if (style->brief || style->by == GT_SUMMARY_BY_KERNEL)
-		return;
-	put_csv_stats(&summary->copies, false, "copy", style, out);
-	put_csv_stats(&summary->calls, true, "blocking", style, out);
-	put_csv_stats(&summary->ranges, false, "range", style, out);
 	for (size_t i = 0; i < rows_shown(style, summary->step_count); i++) {
 		uint64_t dur_ns = summary->steps[i].dur_ns;
-		struct gt_summary_stat stat = { 1, dur_ns, dur_ns, dur_ns, false };
+		struct gt_summary_stat stat = {
+			.calls = 1, .total_ns = dur_ns, .min_ns = dur_ns, .max_ns = dur_ns
+		};
 
 		put_csv_row("step", &stat,
 			    gt_interned(&summary->step_names, summary->steps[i].name), out);
 	}
+}
+
+static void put_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
+		    struct gt_buf *out)
+{
+	bool all = style->by == GT_SUMMARY_BY_ANY;
+
+	switch (style->by) {
+	case GT_SUMMARY_BY_OP:
+		gt_summary_put_ops_csv(summary, style, out);
+		return;
+	case GT_SUMMARY_BY_STREAM:
+	case GT_SUMMARY_BY_THREAD:
+		gt_summary_put_tracks(summary, style, out);
+		return;
+	case GT_SUMMARY_BY_MEMCPY:
+		gt_summary_put_copies(summary, style, out);
+		return;
+	default:
+		break;
+	}
+	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
+	if (all || style->by == GT_SUMMARY_BY_KERNEL)
+		put_csv_stats(&summary->kernels, false, "kernel", style, out);
+	if (all && style->brief)
+		return;
+	if (all) {
+		put_csv_stats(&summary->copies, false, "copy", style, out);
+		put_csv_stats(&summary->calls, true, "blocking", style, out);
+	}
+	if (style->by == GT_SUMMARY_BY_CATEGORY)
+		put_csv_stats(&summary->categories, false, "category", style, out);
+	if (style->by == GT_SUMMARY_BY_BLOCKING)
+		put_csv_stats(&summary->blocking, false, "blocking", style, out);
+	if (all || style->by == GT_SUMMARY_BY_ANNOTATION)
+		put_csv_stats(&summary->ranges, false, "range", style, out);
+	if (all || style->by == GT_SUMMARY_BY_STEP)
+		put_csv_steps(summary, style, out);
 }
 
 int gt_summary_print(const struct gt_summary *summary, const struct gt_summary_style *style,

@@ -16,6 +16,30 @@ void gt_summary_name_producer(struct gt_summary *summary);
 void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summary_style *style,
 			 struct gt_buf *out);
 
+/* Times beyond it (73 years in ns) are clamped: start, duration and end stay within 64 bits. */
+#define GT_SUMMARY_TIME_MAX_NS (INT64_C(1) << 61)
+
+static inline int64_t gt_summary_clamp(int64_t ns)
+{
+	return GT_MAX(GT_MIN(ns, GT_SUMMARY_TIME_MAX_NS), -GT_SUMMARY_TIME_MAX_NS);
+}
+
+/* The row of a name; *ret_new when this is its first call. NULL: out of memory. */
+struct gt_summary_stat *gt_summary_row(struct gt_summary_table *table, struct gt_str name,
+				       bool *ret_new);
+void gt_summary_add_call(struct gt_summary_stat *row, uint64_t dur_ns);
+
+bool gt_summary_is_communication(struct gt_str name);
+
+/* ---- one table ---- */
+
+/* Take in what the table wants of an event of any phase and time. 0 or -ENOMEM. */
+int gt_summary_add_by(struct gt_summary *summary, const struct gt_trace_event *event);
+/* As ops->called, for a summary. */
+int gt_summary_add_blocking(void *context, struct gt_str call, struct gt_str op, int64_t dur_ns);
+void gt_summary_finish_by(struct gt_summary *summary);
+void gt_summary_release_by(struct gt_summary *summary);
+
 /* ---- what the outputs share ---- */
 
 struct gt_time_text {
@@ -34,6 +58,9 @@ void gt_summary_put_title(struct gt_buf *out, const struct gt_summary_style *sty
 void gt_summary_put_table(struct gt_text_table *table, const struct gt_summary_style *style,
 			  struct gt_buf *out);
 
+/* A cell: 1024-based, as torch prints it. */
+void gt_summary_put_bytes(struct gt_text_table *table, int64_t bytes);
+
 /* ,"text" */
 void gt_summary_put_csv_text(struct gt_buf *out, struct gt_str text);
 
@@ -42,6 +69,15 @@ void gt_summary_drain(const struct gt_summary_style *style, struct gt_buf *out);
 
 /* ,"gpus":[…] */
 void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *out);
+
+/* ---- tables that are printed alone ---- */
+
+/* Streams or threads, in any format; in JSON as ,"streams":[…]. */
+void gt_summary_put_tracks(const struct gt_summary *summary, const struct gt_summary_style *style,
+			   struct gt_buf *out);
+/* Copies with their bytes, but not as JSON. */
+void gt_summary_put_copies(const struct gt_summary *summary, const struct gt_summary_style *style,
+			   struct gt_buf *out);
 
 /* ---- operators ---- */
 

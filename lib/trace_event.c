@@ -7,6 +7,8 @@
 
 #include <endian.h>
 
+#define STREAM_PREFIX GT_STR("stream ")
+
 /* ---- categories ------------------------------------------------------------------------------ */
 
 static const struct {
@@ -362,4 +364,30 @@ int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quot
 	if (at && short_int(&at, &value) && number_ends(*at))
 		return value;
 	return gt_json_int(raw, &value) ? value : 0;
+}
+
+int64_t gt_trace_event_stream(const struct gt_trace_event *event)
+{
+	struct gt_str row = event->tid.text;
+	int64_t stream;
+
+	if (gt_json_int(gt_trace_event_arg(event, GT_STR("\"stream\"")), &stream))
+		return stream;
+	if (gt_str_starts(row, STREAM_PREFIX)) {
+		row.ptr += STREAM_PREFIX.len;
+		row.len -= STREAM_PREFIX.len;
+	}
+	if (gt_json_int(row, &stream))
+		return stream;
+	return event->tid.text.ptr ? -1 : event->tid.number;
+}
+
+int64_t gt_trace_event_device(const struct gt_trace_event *event)
+{
+	int64_t device;
+
+	return gt_json_int(gt_trace_event_arg(event, GT_STR("\"device\"")), &device) ||
+			       gt_json_int(event->pid.text, &device)
+		       ? device
+		       : event->pid.number;
 }

@@ -75,6 +75,12 @@ struct gt_str gt_trace_event_arg(const struct gt_trace_event *event, struct gt_s
 /* The integer that is the value of such a member, often the first one; 0: there is none. */
 int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quoted_key);
 
+/* Of GPU work. args.device, or its pid. */
+int64_t gt_trace_event_device(const struct gt_trace_event *event);
+
+/* args.stream, or its tid, which was "stream 7" up to 2021. -1: neither is a number. */
+int64_t gt_trace_event_stream(const struct gt_trace_event *event);
+
 enum gt_trace_cat gt_trace_cat_of(struct gt_str text);
 
 #endif
