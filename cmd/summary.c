@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include "die.h"
 #include "losses.h"
+#include "ncu.h"
 #include "summary.h"
 #include "summary_options.h"
 #include "summary_ranks.h"
@@ -30,6 +31,20 @@ static void select_part(struct gt_selection *selection, const char *path)
 		die(STATUS_FAILURE, "%s: %s", path, err.msg);
 }
 
+static void print_ncu(const struct gt_summary *summary, const char *path)
+{
+	struct gt_str kernel = { options.ncu, strlen(options.ncu) };
+	struct gt_buf text = { 0 };
+	int rc = gt_ncu_put(summary, kernel, &text);
+
+	if (rc == -ENOENT)
+		die(STATUS_FAILURE, "%s: no kernel with '%s' in its name", path, options.ncu);
+	if (rc)
+		die(STATUS_FAILURE, "out of memory");
+	fwrite(text.data, 1, text.len, stdout);
+	gt_buf_release(&text);
+}
+
 static int summarize(const char *path)
 {
 	const struct gt_summary_sink sink = { print_piece, stdout };
@@ -50,11 +65,14 @@ static int summarize(const char *path)
 		die(STATUS_FAILURE, "%s: %s", path, err.msg);
 	gt_selection_release(&selection);
 	style->sink = &sink;
-	if (gt_summary_print(summary, style, &text) < 0)
+	if (options.ncu)
+		print_ncu(summary, path);
+	else if (gt_summary_print(summary, style, &text) < 0)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	if (text.len)
+		fwrite(text.data, 1, text.len, stdout);
 	/* Formats for programs have no place for them above the tables. */
-	if (options.for_programs)
+	if (options.for_programs || options.ncu)
 		warn_of_losses(summary, path);
 	lossy = gt_summary_is_lossy(summary);
 	gt_buf_release(&text);
@@ -142,6 +160,8 @@ static int summarize_files(int count, const char *const *paths)
 	if (options.by && !options.by_rank && options.rank < 0)
 		die(STATUS_USAGE, "--by %s takes one file, or --rank; see 'gtrace summary -h'",
 		    options.by);
+	if (options.ncu && (options.by_rank || options.rank < 0))
+		die(STATUS_USAGE, "--ncu takes one file, or --rank; see 'gtrace summary -h'");
 	if (options.has_choice && (options.by_rank || options.rank < 0))
 		die(STATUS_USAGE, "--steps, --device and --stream take one file, or --rank; see "
 				  "'gtrace summary -h'");

@@ -23,6 +23,7 @@ static const char *by;
 static const char *sort;
 static const char *filter;
 static const char *steps;
+static const char *ncu;
 static uint64_t limit = NONE;
 static uint64_t rank = NONE;
 static uint64_t device = NONE;
@@ -59,6 +60,10 @@ static const struct opt opts[] = {
 		   "from ProfilerStep#A to ProfilerStep#B, which is\n"
 		   "included, and the GPU work launched in them; A is\n"
 		   "one step, A: and :B have one end"),
+	OPT_STRING(0, "ncu", &ncu, "KERNEL",
+		   "instead, print the command with which ncu, NVIDIA\n"
+		   "Nsight Compute, profiles the kernel of this name,\n"
+		   "or with this in its name"),
 	OPT_UINT(0, "device", &device, "N", 0, DEVICE_MAX, "of GPU work that of GPU N alone"),
 	OPT_UINT(0, "stream", &stream, "N", 0, UINT32_MAX, "of GPU work that of stream N alone"),
 };
@@ -216,6 +221,7 @@ bool summary_options_parse(struct summary_options *ret, int argc, char **argv, i
 		return false;
 	}
 	ret->by = by;
+	ret->ncu = ncu;
 	ret->rank = rank == NONE ? -1 : (int64_t)rank;
 	style->format = (enum gt_summary_format)format;
 	ret->for_programs = format == GT_SUMMARY_JSON || format == GT_SUMMARY_CSV;

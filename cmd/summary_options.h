@@ -11,7 +11,8 @@
 #include <regex.h>
 
 struct summary_options {
-	const char *by; /* as given; NULL: it was not */
+	const char *by;  /* as given; NULL: it was not */
+	const char *ncu; /* a kernel to profile; NULL: print the summary */
 	bool by_rank;
 	int64_t rank;       /* -1: all */
 	size_t stack_depth; /* 0: no stacks */

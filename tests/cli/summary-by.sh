@@ -26,3 +26,7 @@ for key in "categories", "streams", "threads", "blocking_by_op":
     if key in file:
         print(key, *file[key], sep="\n  ")'
 done
+
+try gtrace summary --ncu nccl trace.json
+try gtrace summary --ncu gemm trace.json
+try gtrace summary --ncu k trace.json trace.json
