@@ -5,14 +5,12 @@ Usage: tests/bench/ranks.py BUILD. Each trace has 3,000 events and is made up.
 """
 
 import gzip
-import os
-import subprocess
 import sys
 import tempfile
-import time
+
+from measure import measure
 
 EVENTS = 3000
-TIME = '/usr/bin/time'
 
 
 def trace(rank, world_size):
@@ -28,20 +26,6 @@ def trace(rank, world_size):
         rank, world_size, ',\n'.join(events))
 
 
-def measure(gtrace, folder):
-    """Seconds, CPU seconds and peak KiB. A child's own peak is at least that of the Python which
-    starts it, so GNU time must stand between; without it the peak is '-'."""
-    timed = [TIME, '-f', '%M'] if os.path.exists(TIME) else []
-    before, start = os.times(), time.monotonic()
-    done = subprocess.run([*timed, gtrace, 'summary', folder], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, text=True)
-    seconds, after = time.monotonic() - start, os.times()
-    if done.returncode:
-        sys.exit(f'{gtrace} summary {folder}: {done.stderr}')
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return seconds, cpu, done.stderr.split()[-1] if timed else '-'
-
-
 def main():
     gtrace = f'{sys.argv[1]}/gtrace'
     for count in 32, 1024:
@@ -49,8 +33,8 @@ def main():
             for rank in range(count):
                 with gzip.open(f'{folder}/r{rank}.pt.trace.json.gz', 'wt', compresslevel=1) as file:
                     file.write(trace(rank, count))
-            measure(gtrace, folder)  # into the page cache
-            seconds, cpu, peak = measure(gtrace, folder)
+            measure(gtrace, 'summary', folder)  # into the page cache
+            seconds, cpu, peak = measure(gtrace, 'summary', folder)
             print(f'{count:5} ranks of {EVENTS} events  {seconds:6.2f} s  {cpu:6.2f} s of CPU  {peak:>6} KiB peak')
 
 

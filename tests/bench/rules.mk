@@ -1,4 +1,4 @@
-# The speed of the summary's reading, beside Python's json in the same run, and of the writing.
+# The speed of the summary's reading, beside Python's json and HTA in the same run, and of the writing.
 
 BENCH_READER := $(O)/bench/bench_reader
 BENCH_WRITER := $(O)/bench/bench_writer
@@ -8,13 +8,10 @@ $(O)/bench/%: tests/bench/%.c $(O)/libgtrace.a
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(ALL_CFLAGS) $(LINK) -o $@ $(filter %.c %.a,$^) $(LIBS)
 
-bench-reader: $(BENCH_READER) ## how fast a trace is read (BENCH_TRACE), beside Python's json
+bench-reader: $(BENCH_READER) $(O)/gtrace ## how fast a trace is read (BENCH_TRACE), beside Python's json and HTA
 	$(Q)[ -e $(BENCH_TRACE) ] || { echo 'no $(BENCH_TRACE): set BENCH_TRACE'; exit 1; }
 	$(Q)$(BENCH_READER) $(BENCH_TRACE)
-	$(Q)$(PYTHON3) -c 'import gzip, json, resource, sys, time; \
-		json.load(gzip.open(sys.argv[1])); \
-		print("%-8s %7.1f ms  %29s %6d KiB peak" % ("json.load", time.process_time() * 1e3, "", \
-		resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))' $(BENCH_TRACE)
+	$(Q)$(PYTHON3) tests/bench/reader.py $(O) $(BENCH_TRACE)
 
 bench-writer: $(BENCH_WRITER) ## how fast a million events become a file, and how large it is
 	$(Q)$(BENCH_WRITER) $(O)/bench
