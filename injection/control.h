@@ -19,8 +19,8 @@ struct inj_control {
 	bool stopped;  /* for good: the collector said so or is gone */
 	bool mute;     /* the program closed the socket: nobody to talk to */
 	uint64_t cycle;
-	uint64_t closed_cycle; /* the last window that was closed */
-	uint64_t drain_end_ms; /* so long its records are awaited, also beside the next window */
+	uint64_t closed_cycle;   /* the last window that was closed */
+	uint64_t drain_end_ms;   /* so long its records are awaited, also beside the next window */
 	uint64_t launches_at_on; /* of the whole process, as CUPTI was switched on */
 	uint32_t buffers_at_on;
 };
