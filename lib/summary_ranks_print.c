@@ -37,6 +37,12 @@ static uint64_t value_of(const struct gt_rank_row *row, size_t figure)
 	return value;
 }
 
+/* Without steps a file has no figure of them, without a GPU none of the rest. */
+static bool has_value(const struct gt_rank_row *row, size_t figure)
+{
+	return figure == STEP_FIGURE ? row->steps.count > 0 : row->gpu_count > 0;
+}
+
 static struct gt_str text_of(const char *text)
 {
 	return (struct gt_str){ text, strlen(text) };
@@ -61,18 +67,23 @@ struct spread {
 	const struct gt_rank_row *at_max;
 };
 
-/* values has room for all rows. There is at least one. */
+/* Of the files that have the figure. values has room for all rows. There is at least one. */
 static struct spread find_spread(const struct gt_summary_ranks *ranks, size_t figure,
 				 uint64_t *values)
 {
 	struct spread ret = { .at_max = &ranks->rows[0] };
+	size_t count = 0;
 
 	for (size_t i = 0; i < ranks->readable; i++) {
-		values[i] = value_of(&ranks->rows[i], figure);
-		if (values[i] > value_of(ret.at_max, figure))
-			ret.at_max = &ranks->rows[i];
+		const struct gt_rank_row *row = &ranks->rows[i];
+
+		if (!has_value(row, figure))
+			continue;
+		values[count++] = value_of(row, figure);
+		if (value_of(row, figure) > value_of(ret.at_max, figure))
+			ret.at_max = row;
 	}
-	ret.range = gt_range_of(values, ranks->readable);
+	ret.range = gt_range_of(values, count);
 	return ret;
 }
 
@@ -108,8 +119,10 @@ static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summa
 
 			if (!figures[k].column)
 				continue;
-			if (!figures[k].is_share)
-				gt_text_cell(&table, "%s", value ? time_of(value).text : "-");
+			if (!has_value(row, k))
+				gt_text_cell(&table, "-");
+			else if (!figures[k].is_share)
+				gt_text_cell(&table, "%s", time_of(value).text);
 			else
 				gt_text_cell(&table, "%.1f%%",
 					     row->span_ns

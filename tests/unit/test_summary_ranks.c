@@ -210,6 +210,39 @@ static void assert_names(const struct gt_trace_files *files, const char *want)
 	gt_buf_release(&names);
 }
 
+/* What a file has no figure for is not 0, the least of all. */
+static void test_no_figures(void **state)
+{
+	struct gt_summary_style style = { .format = GT_SUMMARY_JSON, .width = 200 };
+	struct gt_trace_files files = { 0 };
+	struct gt_summary_ranks *ranks;
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	write_rank("a.trace.json", 0, 100, 20);
+	write_rank("b.trace.json", 1, 300, 20);
+	write_file("c.trace.json",
+		   "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\","
+		   "\"pid\":9,\"tid\":9,\"ts\":0,\"dur\":5}]}",
+		   0);
+	ranks = load(&files, -1);
+	assert_int_equal(gt_summary_ranks_print(ranks, "job", &style, &out), 0);
+	gt_buf_byte(&out, '\0');
+	assert_non_null(
+		strstr(out.data, "\"step_median\":{\"min_us\":100.000,\"median_us\":200.000,"));
+	assert_non_null(strstr(out.data, "\"span\":{\"min_us\":30.000,\"median_us\":30.000,"));
+	style.format = GT_SUMMARY_TABLE;
+	out.len = 0;
+	assert_int_equal(gt_summary_ranks_print(ranks, "job", &style, &out), 0);
+	gt_buf_byte(&out, '\0');
+	assert_non_null(
+		strstr(out.data, "\n100.0us  200.0us  300.0us       1.500  rank 1  step\n"));
+	assert_null(strstr(out.data, "0.0%  c.trace.json"));
+	gt_buf_release(&out);
+	gt_summary_ranks_free(ranks);
+	gt_trace_files_release(&files);
+}
+
 static void test_names(void **state)
 {
 	struct gt_trace_files files = { 0 };
@@ -247,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_odd_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_print, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_figures, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 	};
 
