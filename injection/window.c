@@ -113,7 +113,7 @@ static void set_wanted(bool wanted)
 /* ---- windows ---- */
 
 static uint32_t next_step;     /* the first one that has not been followed */
-static uint64_t settle_end_ms; /* 0: no step was seen so far */
+static uint64_t settle_end_ms; /* 0: steps do not rule so far */
 static uint64_t skip_below;    /* cycles that have had their turn, or lost it to a profiler */
 
 /* From the release notes of CUDA 13.1 Update 1. Not seen in many windows of 13.0: no alarm. */

@@ -175,14 +175,20 @@ static void killed_after_the_window(void **state)
 
 /* ---- the program's own profiler ---- */
 
-static void yields(void **state)
+/* One kernel in the window's first step, nothing of it read so far. */
+static void start_with_work(void)
 {
-	(void)state;
 	start();
 	steps_to(2);
 	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
 	ab_kernel(&ab, 1, AB_MS(22));
 	ab_flush(&ab);
+}
+
+static void yields(void **state)
+{
+	(void)state;
+	start_with_work();
 	phase(GT_WHAT_YIELD, 0, 2, 25); /* before anything was read */
 	phase(GT_WHAT_OFF, 0, 0, 26);
 	phase(GT_WHAT_FALLBACK, 0, 0, 27);     /* the profiler keeps the callbacks */
@@ -203,11 +209,7 @@ static void yields(void **state)
 static void yield_heard_late(void **state)
 {
 	(void)state;
-	start();
-	steps_to(2);
-	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
-	ab_kernel(&ab, 1, AB_MS(22));
-	ab_flush(&ab);
+	start_with_work();
 	steps_to(6);
 	drain(60);
 	assert_int_equal(report.closed_count, 0);
@@ -224,11 +226,7 @@ static void yield_heard_late(void **state)
 static void yields_after_the_end(void **state)
 {
 	(void)state;
-	start();
-	steps_to(2);
-	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
-	ab_kernel(&ab, 1, AB_MS(22));
-	ab_flush(&ab);
+	start_with_work();
 	steps_to(6);
 	phase(GT_WHAT_YIELD, 0, 6, 60);
 	phase(GT_WHAT_OFF, 0, 0, 61);
