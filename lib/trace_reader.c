@@ -16,6 +16,8 @@
 #define REPAIR_WINDOW ((size_t)64 << 10)
 /* What must lie behind a '{' to tell whether an event begins there. */
 #define LOOK_AHEAD 256
+/* What tells other files from traces: a block of tar is the longest. */
+#define SNIFF_BYTES 512
 /*
  * So that time stays linear whatever the file holds: failed repairs may look at so many bytes and
  * half of those read, then there are no more; failed searches for the end of an event at so many
@@ -430,7 +432,7 @@ static int begin(struct stream *s)
 {
 	const char *what;
 	char c;
-	int rc = gt_text_window_need(&s->in, LOOK_AHEAD);
+	int rc = gt_text_window_need(&s->in, SNIFF_BYTES);
 
 	if (rc)
 		return rc;

@@ -36,6 +36,17 @@ static const struct {
 	{ GT_STR("\x89PNG"), "a PNG image" },
 };
 
+/* A tar archive begins with a file's name, and says what it is behind the header's other fields. */
+static bool is_tar(struct gt_str head)
+{
+	static const size_t magic_offset = 257;
+
+	return head.len > magic_offset &&
+	       gt_str_starts((struct gt_str){ head.ptr + magic_offset, head.len - magic_offset },
+			     GT_STR("ustar"));
+}
+
+/* Of ASCII in UTF-16 every other byte is 0, and no other is. */
 static bool contains_nul_pairs(struct gt_str head)
 {
 	size_t even = 0, odd = 0;
@@ -44,7 +55,7 @@ static bool contains_nul_pairs(struct gt_str head)
 		even += head.ptr[i] == 0;
 		odd += head.ptr[i + 1] == 0;
 	}
-	return head.len >= 8 && (even > head.len / 3 || odd > head.len / 3);
+	return head.len >= 8 && (even > head.len / 3) != (odd > head.len / 3);
 }
 
 static bool is_text(struct gt_str head)
@@ -75,6 +86,8 @@ const char *gt_trace_looks_like(struct gt_str head)
 		if (gt_str_starts(head, magics[i].magic))
 			return magics[i].what;
 	}
+	if (is_tar(head))
+		return "a tar archive: unpack it first";
 	if (contains_nul_pairs(head))
 		return "UTF-16 text: convert it to UTF-8";
 	if (gt_str_starts(head, GT_STR("\xef\xbb\xbf"))) {

@@ -9,6 +9,7 @@ Usage: tests/clients/hostile.py BUILD. Generates its inputs; those of $GTRACE_CO
 
 import glob
 import gzip
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import resource
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zlib
 
@@ -147,6 +149,15 @@ def broken_strings(count):
                           for _ in range(count)))
 
 
+def tar(name, content):
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode='w') as file:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        file.addfile(info, io.BytesIO(content))
+    return archive.getvalue()
+
+
 # Name: content, exit status, words, kernels counted (None: whatever).
 def generated():
     good = trace(kernels(100))
@@ -202,6 +213,23 @@ def generated():
         '\xff' * (8 << 20), kernels(3))).replace('\xff'.encode(), b'\xff'), OK, '', 4
     yield 'bad escapes', trace(KERNEL.replace('"k"', r'"C:\User\x \u12 \ud800 k"') % 1), OK, '', 1
     yield 'hole', good[:2000] + bytes(4096) + good[2050:], LOSSY, 'could not be read', None
+    yield 'JAX', b'{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[' \
+        b'{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},' \
+        b'{"ph":"X","pid":1,"tid":1,"ts":1.5,"dur":1e-06,"name":"fusion","args":{"x":"1"}},{}]}', OK, '', 0
+    yield 'events with parts missing', trace(','.join((
+        '{"ph":"X","ts":1,"dur":1}', '{"ph":"X","cat":"kernel","ts":1,"dur":1}',
+        '{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":null}',
+        '{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":"x"}', '{"name":"k","ts":1}'))), OK, '', 3
+    yield 'ends of flows alone', trace('{"ph":"f","id":1,"pid":1,"tid":1,"ts":1,"cat":"ac2g","name":"ac2g","bp":"e"},' +
+                                       kernels(2)), OK, '', 2
+    yield 'backwards and overlapping', trace(','.join(
+        KERNEL.replace('1.5', '100') % i for i in range(50, 0, -1))), OK, '', 50
+    yield 'strings in args', trace(KERNEL.replace('"stream":7', '"stream":"7","bytes":"x","grid":"[1,2"') % 1), OK, '', 1
+    yield 'Python parent null', trace(
+        '{"ph":"X","cat":"python_function","name":"f","pid":0,"tid":0,"ts":1,"dur":1,'
+        '"args":{"Python id":1,"Python parent id":null}},' + kernels(1)), OK, '', 1
+    yield 'another order of keys', b'{"traceEvents":[{"args":{"stream":7,"device":0},"dur":1.5,"tid":7,"pid":0,' \
+        b'"name":"k","cat":"kernel","ts":1,"ph":"X"}],"schemaVersion":1}', OK, '', 1
     yield 'traceEvents null', b'{"schemaVersion":1,"traceEvents":null}', REFUSED, 'traceEvents is no array', None
     yield 'traceEvents twice', b'{"traceEvents":[%s],"traceEvents":[%s]}' % (
         kernels(2).encode(), kernels(3).encode()), OK, 'more than once', 5
@@ -211,10 +239,14 @@ def generated():
     yield 'empty', b'', REFUSED, 'empty file', None
     yield 'blanks', b' \r\n\t' * 1000, REFUSED, 'empty file', None
     yield 'zip', b'PK\x03\x04' + bytes(100), REFUSED, 'zip archive', None
+    yield 'tar', tar('trace.json', good), REFUSED, 'tar archive', None
+    yield 'tar.gz', gzip.compress(tar('trace.json', good)), REFUSED, 'tar archive', None
+    yield 'zeros', bytes(1 << 20), REFUSED, 'binary data', None
     yield 'zlib stream', zlib.compress(good), REFUSED, 'zlib stream', None
     yield 'gzip twice', gzip.compress(packed), REFUSED, 'gzip inside gzip', None
     yield 'LFS pointer', b'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n', REFUSED, \
         'LFS pointer', None
+    yield 'protobuf', b'\x0a\x12\x0a\x05/host\x12\x09\x08\x01\x12\x05Steps' * 9, REFUSED, 'binary data', None
     yield 'pickle', b'\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}\x94.', REFUSED, 'pickle', None
     yield 'UTF-16 with BOM', '\ufeff{"traceEvents":[]}'.encode('utf-16-le'), REFUSED, 'UTF-16', None
     yield 'wrong checksum', packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:], LOSSY, 'checksum', 100
