@@ -143,21 +143,11 @@ static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *tab
 
 static void split_gpu_time(struct gt_summary_gpu *gpu)
 {
-	const struct gt_intervals *sets[] = { &gpu->compute, &gpu->comm, &gpu->memcpy };
-	uint64_t with_comm_ns;
-
 	gt_intervals_merge(&gpu->compute);
 	gt_intervals_merge(&gpu->comm);
 	gt_intervals_merge(&gpu->memcpy);
-	gpu->span_ns = (uint64_t)gpu->last_ns - (uint64_t)gpu->first_ns;
-	gpu->busy_ns = gt_intervals_union_ns(sets, 3);
-	gpu->compute_ns = gt_intervals_union_ns(sets, 1);
-	gpu->comm_ns = gt_intervals_union_ns(sets + 1, 1);
-	gpu->memcpy_ns = gt_intervals_union_ns(sets + 2, 1);
-	with_comm_ns = gt_intervals_union_ns(sets, 2);
-	gpu->exposed_comm_ns = with_comm_ns - gpu->compute_ns;
-	gpu->exposed_memcpy_ns = gpu->busy_ns - with_comm_ns;
-	gpu->idle_ns = gpu->span_ns - gpu->busy_ns;
+	gpu->time = gt_gpu_time_of((uint64_t)gpu->last_ns - (uint64_t)gpu->first_ns, &gpu->compute,
+				   &gpu->comm, &gpu->memcpy);
 }
 
 /* ---- host ------------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include "base.h"
 #include "buf.h"
 #include "err.h"
+#include "gpu_time.h"
 #include "gz_reader.h"
 #include "interner.h"
 #include "intervals.h"
@@ -47,10 +48,9 @@ struct gt_summary_table {
 };
 
 /*
- * The time of one GPU, from its first piece of work to the end of its last. Communication is a
- * kernel or memset whose name contains nccl, rccl or cross_device_reduce; computation is every
- * other kernel and memset. Exposed: while nothing before it in the order computation,
- * communication, copies runs. (The definitions of TraceLens.)
+ * The work of one GPU. Communication is a kernel or memset whose name contains nccl, rccl or
+ * cross_device_reduce; computation is every other kernel and memset. (The definitions of
+ * TraceLens.)
  */
 struct gt_summary_gpu {
 	int64_t device;
@@ -60,15 +60,7 @@ struct gt_summary_gpu {
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t ops;
-	/* computed at the end */
-	uint64_t span_ns;
-	uint64_t busy_ns;
-	uint64_t compute_ns;
-	uint64_t comm_ns;
-	uint64_t exposed_comm_ns;
-	uint64_t memcpy_ns;
-	uint64_t exposed_memcpy_ns;
-	uint64_t idle_ns;
+	struct gt_gpu_time time; /* at the end */
 };
 
 #define GT_TRACK_PARTS 3

@@ -73,20 +73,20 @@ void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *o
 	gt_buf_text(out, ",\"gpus\":[");
 	for (size_t i = 0; i < summary->gpu_count; i++) {
 		const struct gt_summary_gpu *gpu = &summary->gpus[i];
-		uint64_t hidden_ns = gpu->comm_ns - gpu->exposed_comm_ns;
+		uint64_t hidden_ns = gpu->time.comm_ns - gpu->time.exposed_comm_ns;
 
 		gt_buf_printf(out, "%s{\"device\":%lld", i ? ",\n" : "\n", (long long)gpu->device);
-		put_unsigned_us(out, "span_us", gpu->span_ns);
-		put_unsigned_us(out, "busy_us", gpu->busy_ns);
-		put_unsigned_us(out, "compute_us", gpu->compute_ns);
-		put_unsigned_us(out, "comm_us", gpu->comm_ns);
-		put_unsigned_us(out, "exposed_comm_us", gpu->exposed_comm_ns);
-		put_unsigned_us(out, "memcpy_us", gpu->memcpy_ns);
-		put_unsigned_us(out, "exposed_memcpy_us", gpu->exposed_memcpy_ns);
-		put_unsigned_us(out, "idle_us", gpu->idle_ns);
-		if (gpu->comm_ns)
+		put_unsigned_us(out, "span_us", gpu->time.span_ns);
+		put_unsigned_us(out, "busy_us", gpu->time.busy_ns);
+		put_unsigned_us(out, "compute_us", gpu->time.compute_ns);
+		put_unsigned_us(out, "comm_us", gpu->time.comm_ns);
+		put_unsigned_us(out, "exposed_comm_us", gpu->time.exposed_comm_ns);
+		put_unsigned_us(out, "memcpy_us", gpu->time.memcpy_ns);
+		put_unsigned_us(out, "exposed_memcpy_us", gpu->time.exposed_memcpy_ns);
+		put_unsigned_us(out, "idle_us", gpu->time.idle_ns);
+		if (gpu->time.comm_ns)
 			gt_buf_printf(out, ",\"overlap_pct\":%.4f",
-				      100.0 * (double)hidden_ns / (double)gpu->comm_ns);
+				      100.0 * (double)hidden_ns / (double)gpu->time.comm_ns);
 		else
 			gt_buf_text(out, ",\"overlap_pct\":null");
 		put_uint(out, "ops", gpu->ops);

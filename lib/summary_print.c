@@ -193,15 +193,18 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 		const struct gt_summary_gpu *gpu = &summary->gpus[i];
 
 		gt_text_cell(&table, "%lld", (long long)gpu->device);
-		gt_text_cell(&table, "%s", time_text(gpu->span_ns).text);
-		gt_text_cell(&table, "%.2f%%", percent(gpu->busy_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->compute_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->idle_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->exposed_comm_ns, gpu->span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->exposed_memcpy_ns, gpu->span_ns));
-		if (gpu->comm_ns)
+		gt_text_cell(&table, "%s", time_text(gpu->time.span_ns).text);
+		gt_text_cell(&table, "%.2f%%", percent(gpu->time.busy_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->time.compute_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%", percent(gpu->time.idle_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%",
+			     percent(gpu->time.exposed_comm_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%",
+			     percent(gpu->time.exposed_memcpy_ns, gpu->time.span_ns));
+		if (gpu->time.comm_ns)
 			gt_text_cell(&table, "%.1f%%",
-				     percent(gpu->comm_ns - gpu->exposed_comm_ns, gpu->comm_ns));
+				     percent(gpu->time.comm_ns - gpu->time.exposed_comm_ns,
+					     gpu->time.comm_ns));
 		else
 			gt_text_cell(&table, "-");
 	}

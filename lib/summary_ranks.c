@@ -20,27 +20,15 @@ struct work {
 	atomic_bool failed; /* out of memory */
 };
 
-static void add_gpu(struct gt_rank_row *row, const struct gt_summary_gpu *gpu)
-{
-	row->gpu_count++;
-	row->span_ns += gpu->span_ns;
-	row->busy_ns += gpu->busy_ns;
-	row->compute_ns += gpu->compute_ns;
-	row->comm_ns += gpu->comm_ns;
-	row->exposed_comm_ns += gpu->exposed_comm_ns;
-	row->memcpy_ns += gpu->memcpy_ns;
-	row->exposed_memcpy_ns += gpu->exposed_memcpy_ns;
-	row->idle_ns += gpu->idle_ns;
-}
-
 static int fill_row(struct gt_rank_row *row, const struct gt_summary *summary)
 {
 	row->is_lossy = gt_summary_is_lossy(summary);
 	row->rank = summary->rank;
 	row->world_size = summary->world_size;
 	row->events = summary->read.events;
+	row->gpu_count = summary->gpu_count;
 	for (size_t i = 0; i < summary->gpu_count; i++)
-		add_gpu(row, &summary->gpus[i]);
+		gt_gpu_time_add(&row->gpu, &summary->gpus[i].time);
 	gt_summary_put_gpus_json(summary, &row->gpus);
 	return row->gpus.failed ? -ENOMEM : gt_summary_step_range(summary, &row->steps);
 }
@@ -117,7 +105,7 @@ static int by_rank(const void *a, const void *b)
 
 static uint64_t duration(const struct gt_rank_row *row, bool by_step)
 {
-	return by_step ? row->steps.median : row->span_ns;
+	return by_step ? row->steps.median : row->gpu.span_ns;
 }
 
 static void find_slowest(struct gt_summary_ranks *ranks)
@@ -132,8 +120,9 @@ static void find_slowest(struct gt_summary_ranks *ranks)
 		if (duration(row, by_step) &&
 		    (!ranks->slowest || duration(row, by_step) > duration(ranks->slowest, by_step)))
 			ranks->slowest = row;
-		communicate &= row->comm_ns > 0;
-		if (!ranks->waited_for || row->exposed_comm_ns < ranks->waited_for->exposed_comm_ns)
+		communicate &= row->gpu.comm_ns > 0;
+		if (!ranks->waited_for ||
+		    row->gpu.exposed_comm_ns < ranks->waited_for->gpu.exposed_comm_ns)
 			ranks->waited_for = row;
 	}
 	if (!communicate || ranks->readable < 2)

@@ -21,17 +21,9 @@ struct gt_rank_row {
 	int64_t world_size;
 	uint64_t events;
 	struct gt_range steps; /* durations in ns */
-	/* all GPUs of the file together */
 	size_t gpu_count;
-	uint64_t span_ns;
-	uint64_t busy_ns;
-	uint64_t compute_ns;
-	uint64_t comm_ns;
-	uint64_t exposed_comm_ns;
-	uint64_t memcpy_ns;
-	uint64_t exposed_memcpy_ns;
-	uint64_t idle_ns;
-	struct gt_buf gpus; /* as JSON */
+	struct gt_gpu_time gpu; /* all GPUs of the file together */
+	struct gt_buf gpus;     /* as JSON */
 };
 
 struct gt_summary_ranks {

@@ -17,14 +17,14 @@ static const struct {
 	bool is_share;
 } figures[] = {
 	{ "step", "step", "step_median", offsetof(struct gt_rank_row, steps.median), false },
-	{ "GPU span", "GPU span", "span", offsetof(struct gt_rank_row, span_ns), false },
-	{ "busy", NULL, "busy", offsetof(struct gt_rank_row, busy_ns), true },
-	{ "computation", "compute", "compute", offsetof(struct gt_rank_row, compute_ns), true },
+	{ "GPU span", "GPU span", "span", offsetof(struct gt_rank_row, gpu.span_ns), false },
+	{ "busy", NULL, "busy", offsetof(struct gt_rank_row, gpu.busy_ns), true },
+	{ "computation", "compute", "compute", offsetof(struct gt_rank_row, gpu.compute_ns), true },
 	{ "exposed comm", "exp. comm", "exposed_comm",
-	  offsetof(struct gt_rank_row, exposed_comm_ns), true },
+	  offsetof(struct gt_rank_row, gpu.exposed_comm_ns), true },
 	{ "exposed copies", "exp. copies", "exposed_memcpy",
-	  offsetof(struct gt_rank_row, exposed_memcpy_ns), true },
-	{ "idle", "idle", "idle", offsetof(struct gt_rank_row, idle_ns), true },
+	  offsetof(struct gt_rank_row, gpu.exposed_memcpy_ns), true },
+	{ "idle", "idle", "idle", offsetof(struct gt_rank_row, gpu.idle_ns), true },
 };
 
 enum { STEP_FIGURE, SPAN_FIGURE };
@@ -125,9 +125,9 @@ static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summa
 				gt_text_cell(&table, "%s", time_of(value).text);
 			else
 				gt_text_cell(&table, "%.1f%%",
-					     row->span_ns
-						     ? 100.0 * (double)value / (double)row->span_ns
-						     : 0.0);
+					     row->gpu.span_ns ? 100.0 * (double)value /
+									(double)row->gpu.span_ns
+							      : 0.0);
 		}
 		gt_text_cell_name(&table, file_name(row->path));
 	}
@@ -206,7 +206,7 @@ static void put_verdict(const struct gt_summary_ranks *ranks, const char *line, 
 		gt_buf_printf(out, "%sleast exposed communication: ", line);
 		put_rank_name(out, waited_for);
 		gt_buf_printf(out, ", %s: where ranks wait for each other, they wait for it\n",
-			      time_of(waited_for->exposed_comm_ns).text);
+			      time_of(waited_for->gpu.exposed_comm_ns).text);
 	}
 	if (ranks->missing)
 		gt_buf_printf(

@@ -20,11 +20,12 @@ static void check_gpus(const struct gt_summary *summary)
 	for (size_t i = 0; i < summary->gpu_count; i++) {
 		const struct gt_summary_gpu *gpu = &summary->gpus[i];
 
-		check(gpu->compute_ns + gpu->exposed_comm_ns + gpu->exposed_memcpy_ns ==
-		      gpu->busy_ns);
-		check(gpu->busy_ns + gpu->idle_ns == gpu->span_ns);
-		check(gpu->exposed_comm_ns <= gpu->comm_ns);
-		check(gpu->exposed_memcpy_ns <= gpu->memcpy_ns);
+		check(gpu->time.compute_ns + gpu->time.exposed_comm_ns +
+			      gpu->time.exposed_memcpy_ns ==
+		      gpu->time.busy_ns);
+		check(gpu->time.busy_ns + gpu->time.idle_ns == gpu->time.span_ns);
+		check(gpu->time.exposed_comm_ns <= gpu->time.comm_ns);
+		check(gpu->time.exposed_memcpy_ns <= gpu->time.memcpy_ns);
 	}
 }
 

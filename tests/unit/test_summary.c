@@ -115,15 +115,15 @@ static void test_gpu_time(void **state)
 	assert_int_equal(summary->gpu_count, 2);
 	assert_int_equal(gpu->device, 0);
 	assert_int_equal(gpu->ops, 5);
-	assert_int_equal(gpu->span_ns, 31000);
-	assert_int_equal(gpu->compute_ns, 11000);
-	assert_int_equal(gpu->comm_ns, 15000);
-	assert_int_equal(gpu->exposed_comm_ns, 10000);
-	assert_int_equal(gpu->memcpy_ns, 6000);
-	assert_int_equal(gpu->exposed_memcpy_ns, 4000);
-	assert_int_equal(gpu->busy_ns, 25000);
-	assert_int_equal(gpu->idle_ns, 6000);
-	assert_int_equal(summary->gpus[1].span_ns, 0);
+	assert_int_equal(gpu->time.span_ns, 31000);
+	assert_int_equal(gpu->time.compute_ns, 11000);
+	assert_int_equal(gpu->time.comm_ns, 15000);
+	assert_int_equal(gpu->time.exposed_comm_ns, 10000);
+	assert_int_equal(gpu->time.memcpy_ns, 6000);
+	assert_int_equal(gpu->time.exposed_memcpy_ns, 4000);
+	assert_int_equal(gpu->time.busy_ns, 25000);
+	assert_int_equal(gpu->time.idle_ns, 6000);
+	assert_int_equal(summary->gpus[1].time.span_ns, 0);
 	assert_int_equal(summary->gpus[1].ops, 1);
 	gt_summary_free(summary);
 }
@@ -292,7 +292,7 @@ static void test_extreme_times(void **state)
 	assert_int_equal(row(&summary->kernels, "a")->calls, 3);
 	assert_int_equal(summary->gpu_count, 2);
 	assert_int_equal(summary->gpus[1].ops, 2);
-	assert_true(summary->gpus[0].busy_ns <= summary->gpus[0].span_ns);
+	assert_true(summary->gpus[0].time.busy_ns <= summary->gpus[0].time.span_ns);
 	gt_summary_free(summary);
 }
 

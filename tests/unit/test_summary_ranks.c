@@ -95,11 +95,11 @@ static void test_rows(void **state)
 		assert_int_equal(ranks->rows[i].world_size, 8);
 		assert_int_equal(ranks->rows[i].steps.count, 1);
 		assert_int_equal(ranks->rows[i].gpu_count, 1);
-		assert_int_equal(ranks->rows[i].compute_ns, 10000);
+		assert_int_equal(ranks->rows[i].gpu.compute_ns, 10000);
 	}
 	assert_int_equal(ranks->rows[2].steps.median, 120000);
-	assert_int_equal(ranks->rows[2].exposed_comm_ns, 50000);
-	assert_int_equal(ranks->rows[2].span_ns, 60000);
+	assert_int_equal(ranks->rows[2].gpu.exposed_comm_ns, 50000);
+	assert_int_equal(ranks->rows[2].gpu.span_ns, 60000);
 	assert_ptr_equal(ranks->slowest, &ranks->rows[2]);
 	assert_ptr_equal(ranks->waited_for, &ranks->rows[1]);
 	assert_int_equal(ranks->missing, 5);
