@@ -6,6 +6,9 @@
 
 #include "ops.h"
 
+#define GT_OPS_MEMORY  GT_STR("[memory]")
+#define GT_OPS_FAILURE GT_STR("[OutOfMemory]")
+
 /* What tells rows apart; its bytes are the key, so it has no padding. */
 struct gt_op_key {
 	uint32_t name;
@@ -17,6 +20,20 @@ struct gt_op_key {
 
 /* The number of the row, made at first sight; GT_INTERN_FAILED: out of memory. */
 uint32_t gt_ops_row(struct gt_ops *ops, const struct gt_op_key *key);
+
+/* The number of a name, and what is known by it; NULL: out of memory. */
+struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t *ret_number);
+
+/* The row of an event, whose key has its name and kind; GT_INTERN_FAILED: out of memory. */
+uint32_t gt_ops_event_row(struct gt_ops *ops, const struct gt_trace_event *event,
+			  struct gt_op_name *info, struct gt_op_key *key);
+
+/* Up to 2021 categories began with a capital letter, and some members of args did not. */
+static inline bool gt_ops_is_old(const struct gt_trace_event *event)
+{
+	return event->cat_text.len && event->cat_text.ptr[0] >= 'A' &&
+	       event->cat_text.ptr[0] <= 'Z';
+}
 
 /* Saturates. */
 static inline void gt_ops_sum(int64_t *sum, int64_t add)
