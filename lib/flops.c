@@ -22,6 +22,10 @@ static const struct {
 	{ GT_STR("aten::conv2d"), RULE_CONV2D, 0 },
 };
 
+/* Products of two matrices that torch does not count: of fp8, of int8. */
+static const struct gt_str uncounted_products[] = { GT_STR("aten::_scaled_mm"),
+						    GT_STR("aten::_int_mm") };
+
 /* Query, key and value are the inputs from first on: batch, heads, length, size of a head. */
 static const struct {
 	struct gt_str op;
@@ -46,11 +50,24 @@ enum gt_flops_from gt_flops_from(struct gt_str op)
 			return rules[i].rule == RULE_CONV2D ? GT_FLOPS_FROM_VALUES
 							    : GT_FLOPS_FROM_DIMS;
 	}
+	return gt_flops_input(op) >= 0 ? GT_FLOPS_FROM_DIMS : GT_FLOPS_NONE;
+}
+
+int gt_flops_input(struct gt_str op)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		if (gt_str_equal(op, rules[i].op))
+			return (int)rules[i].first;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
 		if (gt_str_equal(op, attentions[i].op))
-			return GT_FLOPS_FROM_DIMS;
+			return (int)attentions[i].first;
 	}
-	return GT_FLOPS_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(uncounted_products); i++) {
+		if (gt_str_equal(op, uncounted_products[i]))
+			return 0;
+	}
+	return -1;
 }
 
 static uint64_t product(const struct gt_dims *dims)
@@ -187,8 +204,12 @@ static uint64_t attention(struct gt_str dims, size_t first, bool backward)
 	return 2 * pairs * (head + (uint64_t)value.sizes[3]);
 }
 
-uint64_t gt_flops_attention(struct gt_str op, struct gt_str dims)
+uint64_t gt_flops_estimated(struct gt_str op, struct gt_str dims)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(uncounted_products); i++) {
+		if (gt_str_equal(op, uncounted_products[i]))
+			return matmul(dims, 0, false);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(attentions); i++) {
 		if (gt_str_equal(op, attentions[i].op))
 			return attention(dims, attentions[i].first, attentions[i].backward);

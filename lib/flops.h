@@ -16,6 +16,9 @@ enum gt_flops_from { GT_FLOPS_NONE, GT_FLOPS_FROM_DIMS, GT_FLOPS_FROM_VALUES };
 
 enum gt_flops_from gt_flops_from(struct gt_str op);
 
+/* The input whose type is that of the operations; -1: the operator has no FLOPs. */
+int gt_flops_input(struct gt_str op);
+
 /*
  * By the rules of torch's with_flops, its wrap-around at 2^64 included. dims, values: the raw JSON
  * of "Input Dims" and "Concrete Inputs"; empty: not recorded. 0: unknown.
@@ -23,9 +26,10 @@ enum gt_flops_from gt_flops_from(struct gt_str op);
 uint64_t gt_flops(struct gt_str op, struct gt_str dims, struct gt_str values);
 
 /*
- * The FLOPs of attention, for which torch has no rule: two matrix products forward, five backward,
- * without what a mask or causality saves. 0 for any other operator.
+ * The operations of what torch has no rule for: attention, two matrix products forward, five
+ * backward, without what a mask or causality saves; and matrix products of fp8 and int8. 0 for any
+ * other operator.
  */
-uint64_t gt_flops_attention(struct gt_str op, struct gt_str dims);
+uint64_t gt_flops_estimated(struct gt_str op, struct gt_str dims);
 
 #endif

@@ -235,12 +235,39 @@ static struct gt_op_line *find_line(struct groups *groups, const struct gt_op_ro
 	return &report->lines[number];
 }
 
+/* In which type a row's FLOPs are done. */
+static enum gt_dtype dtype_of(const struct gt_op_row *row)
+{
+	enum gt_dtype dtype = (enum gt_dtype)row->dtype;
+
+	if (row->inner_calls)
+		dtype = row->inner_calls == row->calls ? (enum gt_dtype)row->inner_dtype
+						       : GT_DTYPE_NONE;
+	return dtype == GT_DTYPE_FP32 && row->has_tf32 ? GT_DTYPE_TF32 : dtype;
+}
+
+static void add_peak(const struct gt_gpu_peak *peak, const struct gt_op_row *row, double flops,
+		     struct gt_op_line *line)
+{
+	enum gt_dtype dtype = dtype_of(row);
+
+	if (!peak || !(peak->tera_ops[dtype] > 0)) {
+		line->without_peak = true;
+		return;
+	}
+	if (line->peak_dtype && line->peak_dtype != dtype)
+		line->peak_dtype = GT_DTYPE_MAX;
+	else
+		line->peak_dtype = dtype;
+	line->least_ns += flops / (peak->tera_ops[dtype] * 1000);
+}
+
 static void add_flops(struct groups *groups, const struct gt_op_row *row, struct gt_op_line *line)
 {
 	const struct gt_ops *ops = groups->ops;
 	struct gt_str name = gt_interned(&ops->names, row->name);
 	struct gt_str dims = gt_interned(&ops->texts, row->dims);
-	uint64_t flops;
+	uint64_t flops, estimated;
 
 	if (row->kind != GT_OP_HOST || !dims.len)
 		return;
@@ -249,7 +276,10 @@ static void add_flops(struct groups *groups, const struct gt_op_row *row, struct
 		line->flops += flops;
 	else
 		line->estimated_flops += flops;
-	line->estimated_flops += gt_flops_attention(name, dims) * row->calls;
+	estimated = gt_flops_estimated(name, dims) * row->calls;
+	line->estimated_flops += estimated;
+	if (flops || estimated)
+		add_peak(groups->grouping->peak, row, (double)flops + (double)estimated, line);
 	groups->report->has_flops |= line->flops != 0;
 	groups->report->has_estimates |= line->estimated_flops != 0;
 }
@@ -295,6 +325,19 @@ static int add_rows(struct groups *groups)
 	return 0;
 }
 
+/* FLOPs are done while the work that the operator and those inside it launched runs on the GPU. */
+static void finish_line(const struct gt_op_grouping *grouping, struct gt_op_line *line)
+{
+	int64_t ns = grouping->on_gpu ? line->sum.gpu_ns : line->sum.cpu_ns;
+
+	if (ns <= 0)
+		return;
+	line->flops_per_s = ((double)line->flops + (double)line->estimated_flops) *
+			    GT_NSEC_PER_SEC / (double)ns;
+	if (grouping->on_gpu && !line->without_peak)
+		line->peak_share = line->least_ns / (double)ns;
+}
+
 int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping,
 		 struct gt_op_report *ret)
 {
@@ -312,6 +355,8 @@ int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping
 		return rc;
 	}
 	for (size_t i = 0; i < report.count; i++) {
+		finish_line(grouping, &report.lines[i]);
+		report.has_peak |= report.lines[i].peak_share > 0;
 		if (gt_op_filter_takes(grouping->filter, report.lines[i].name))
 			report.lines[taken++] = report.lines[i];
 	}

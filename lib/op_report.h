@@ -5,6 +5,7 @@
 #define GT_OP_REPORT_H
 
 #include "base.h"
+#include "gpu_peak.h"
 #include "interner.h"
 #include "ops.h"
 
@@ -40,14 +41,22 @@ struct gt_op_line {
 	struct gt_str shapes;     /* "[[16, 3], []]"; empty: none, or not grouped by it */
 	struct gt_str stack;      /* each frame ends in '\n'; empty: none, or not grouped by it */
 	uint64_t flops;           /* by torch's rules, where the profile was taken with FLOPs */
-	uint64_t estimated_flops; /* by the same rules where it was not, and of attention */
+	uint64_t estimated_flops; /* by the same rules where it was not, and what torch omits */
+	/* of all of these */
+	double flops_per_s;  /* 0: none, or in no time */
+	double peak_share;   /* of what the GPU could do, 1: all; 0: not known */
+	double least_ns;     /* in which the GPU could do those whose type has a peak */
+	bool without_peak;   /* some have none */
+	uint32_t peak_dtype; /* of peak_share; GT_DTYPE_MAX: several */
 };
 
 struct gt_op_grouping {
 	bool by_shape;
 	bool by_stack;
-	bool with_flops;       /* the profile was taken with FLOPs */
-	const regex_t *filter; /* only names in which it is found; NULL: all */
+	bool with_flops; /* the profile was taken with FLOPs */
+	bool on_gpu;     /* there is GPU work: FLOPs that are done in others' time have no rate */
+	const struct gt_gpu_peak *peak; /* of the GPU; NULL: not known */
+	const regex_t *filter;          /* only names in which it is found; NULL: all */
 	enum gt_op_sort sort;
 };
 
@@ -59,6 +68,7 @@ struct gt_op_report {
 	int64_t self_gpu_ns; /* of GPU work, without the ranges of the GPU */
 	bool has_flops;
 	bool has_estimates;
+	bool has_peak;            /* some line has a peak_share */
 	struct gt_interner texts; /* of the lines */
 };
 

@@ -4,6 +4,7 @@
 #include "base.h"
 #include "buf.h"
 #include "flops.h"
+#include "gpu_peak.h"
 #include "ops_priv.h"
 
 #include <stdlib.h>
@@ -34,6 +35,15 @@ static bool is_left_out(struct gt_str name)
 	return false;
 }
 
+/*
+ * By the names that NVIDIA's libraries give: m16n8k8 is the shape of TF32, and of fp16 before it,
+ * which no operator on fp32 uses.
+ */
+static bool is_tf32(struct gt_str name)
+{
+	return gt_str_has(name, GT_STR("tf32")) || gt_str_has(name, GT_STR("tensorop_s1688"));
+}
+
 struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t *ret_number)
 {
 	uint32_t number =
@@ -58,6 +68,8 @@ struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t 
 		info->is_left_out = is_left_out(name);
 		info->is_step = gt_str_starts(name, STEP_PREFIX);
 		info->has_values = gt_flops_from(name) == GT_FLOPS_FROM_VALUES;
+		info->typed_input = (int8_t)gt_flops_input(name);
+		info->is_tf32 = is_tf32(name);
 	}
 	*ret_number = number;
 	return info;
@@ -86,6 +98,7 @@ uint32_t gt_ops_row(struct gt_ops *ops, const struct gt_op_key *key)
 	ops->rows[number].dims = key->dims;
 	ops->rows[number].values = key->values;
 	ops->rows[number].stack = key->stack;
+	ops->rows[number].dtype = key->dtype;
 	return number;
 }
 
@@ -125,8 +138,8 @@ static struct gt_str dims_of(const struct gt_trace_event *event)
 	return dims;
 }
 
-/* Whether an event of this kind with these dims, and nothing else, belongs to the row. */
-static bool fits_row(const struct gt_ops *ops, uint32_t row_plus_1, uint32_t kind,
+/* Whether an event of this kind with these dims and type, and nothing else, belongs to the row. */
+static bool fits_row(const struct gt_ops *ops, uint32_t row_plus_1, const struct gt_op_key *key,
 		     struct gt_str dims)
 {
 	const struct gt_op_row *row;
@@ -135,7 +148,7 @@ static bool fits_row(const struct gt_ops *ops, uint32_t row_plus_1, uint32_t kin
 		return false;
 	row = &ops->rows[row_plus_1 - 1];
 
-	return row->kind == kind && !row->values && !row->stack &&
+	return row->kind == key->kind && row->dtype == key->dtype && !row->values && !row->stack &&
 	       gt_str_equal(gt_interned(&ops->texts, row->dims), dims);
 }
 
@@ -149,7 +162,10 @@ uint32_t gt_ops_event_row(struct gt_ops *ops, const struct gt_trace_event *event
 
 	if (is_operator)
 		dims = dims_of(event);
-	if (is_plain && fits_row(ops, info->recent_row, key->kind, dims))
+	if (dims.len && info->typed_input >= 0)
+		key->dtype = gt_dtype_at(gt_trace_event_arg(event, GT_STR("\"Input type\"")),
+					 (size_t)info->typed_input);
+	if (is_plain && fits_row(ops, info->recent_row, key, dims))
 		return info->recent_row - 1;
 	if (!put_text(ops, dims, &key->dims))
 		return GT_INTERN_FAILED;

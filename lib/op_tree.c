@@ -14,6 +14,8 @@
 
 struct node { /* a slice, with sums over those directly in it */
 	uint32_t row;
+	uint32_t inner_dtype; /* of an operator of the same name in it */
+	bool has_tf32;
 	int64_t cpu_ns;
 	int64_t inner_cpu_ns;
 	int64_t self_gpu_ns;
@@ -60,6 +62,11 @@ static void add_to_row(struct gt_ops *ops, const struct node *node)
 	struct gt_op_row *row = &ops->rows[node->row];
 
 	row->calls++;
+	row->has_tf32 |= node->has_tf32;
+	if (GT_UNLIKELY(node->inner_dtype)) {
+		row->inner_dtype = node->inner_dtype;
+		row->inner_calls++;
+	}
 	gt_ops_sum(&row->cpu_ns, node->cpu_ns);
 	gt_ops_sum(&row->self_cpu_ns, node->cpu_ns - node->inner_cpu_ns);
 	gt_ops_sum(&row->self_gpu_ns, node->self_gpu_ns);
@@ -69,6 +76,15 @@ static void add_to_row(struct gt_ops *ops, const struct node *node)
 	gt_ops_sum(&row->gpu_bytes, node->bytes.gpu);
 	gt_ops_sum(&row->self_cpu_bytes, difference(node->bytes.cpu, node->inner_bytes.cpu));
 	gt_ops_sum(&row->self_gpu_bytes, difference(node->bytes.gpu, node->inner_bytes.gpu));
+}
+
+/* Autocast runs an operator again inside of itself, with inputs that it has cast. */
+static void pass_dtype(const struct gt_ops *ops, const struct node *inner, struct node *outer)
+{
+	const struct gt_op_row *row = &ops->rows[inner->row];
+
+	if (row->dtype && row->name == ops->rows[outer->row].name)
+		outer->inner_dtype = inner->inner_dtype ? inner->inner_dtype : row->dtype;
 }
 
 /* The innermost slice ends. */
@@ -94,6 +110,8 @@ static void close_slice(struct nest *nest)
 		return;
 	}
 	outer = slice - 1;
+	outer->node.has_tf32 |= node->has_tf32;
+	pass_dtype(ops, node, &outer->node);
 	gt_ops_sum(&outer->node.inner_cpu_ns, node->cpu_ns);
 	gt_ops_sum(&outer->node.inner_gpu_ns, node->self_gpu_ns);
 	gt_ops_sum(&outer->node.inner_gpu_ns, node->inner_gpu_ns);
@@ -138,15 +156,18 @@ static struct open_slice *innermost_operator(struct nest *nest, const struct gt_
  * has none. */
 static bool link_call(struct nest *nest, const struct gt_op_slice *call)
 {
-	struct open_slice *op = nest->ops->in_doubt ? innermost_operator(nest, call)
-						    : find_operator(nest, call);
+	struct gt_ops *ops = nest->ops;
+	struct open_slice *op = ops->in_doubt ? innermost_operator(nest, call)
+					      : find_operator(nest, call);
 	const int64_t *gpu_ns;
 
-	if (!op || (call->id_kind != GT_ID_EITHER && !nest->ops->in_doubt))
+	if (!op || (call->id_kind != GT_ID_EITHER && !ops->in_doubt))
 		return op != NULL;
-	gpu_ns = gt_id_map_find(&nest->ops->by_correlation, call->id);
+	gpu_ns = gt_id_map_find(&ops->by_correlation, call->id);
 	if (gpu_ns)
 		gt_ops_sum(&op->node.self_gpu_ns, *gpu_ns);
+	if (ops->tf32.count && gt_id_map_find(&ops->tf32, gt_ops_tf32_id(call->id)))
+		op->node.has_tf32 = true;
 	return true;
 }
 
@@ -188,7 +209,8 @@ static uint32_t row_with_stack(struct nest *nest, uint32_t number)
 {
 	struct gt_ops *ops = nest->ops;
 	const struct gt_op_row *row = &ops->rows[number];
-	struct gt_op_key key = { row->name, row->kind, row->dims, row->values, row->stack };
+	struct gt_op_key key = { row->name,   row->kind,  row->dims,
+				 row->values, row->stack, row->dtype };
 	struct gt_buf text = { 0 };
 	size_t shown = 0;
 
@@ -241,6 +263,7 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 	if (slice->kind == GT_SLICE_OP) {
 		gpu_ns = gt_id_map_find(&ops->by_external, slice->id);
 		open->node.self_gpu_ns = gpu_ns ? *gpu_ns : 0;
+		open->node.has_tf32 = ops->tf32.count && gt_id_map_find(&ops->tf32, slice->id);
 		if (ops->stack_depth)
 			open->node.row = row_with_stack(nest, slice->row);
 	}

@@ -163,11 +163,16 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 
 /* The GPU's time goes to its operator by External id. From 2022 to 2024 Kineto put the correlation
  * in its place where there was no operator: such a one counts only when the call agrees. */
-static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
+static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, bool is_tf32,
+		    int64_t dur_ns)
 {
 	int64_t external = external_id(event), call = correlation(event);
+	bool by_external = external && external != call;
 
-	if (external && external != call)
+	if (GT_UNLIKELY(is_tf32) &&
+	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_tf32_id(call)))
+		return -ENOMEM;
+	if (by_external)
 		return gt_id_map_add(&ops->by_external, external, dur_ns);
 	return call ? gt_id_map_add(&ops->by_correlation, call, dur_ns) : 0;
 }
@@ -185,7 +190,7 @@ static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64
 	row = &ops->rows[number];
 	row->calls++;
 	gt_ops_sum(&row->self_gpu_ns, dur_ns);
-	return key.kind == GT_OP_GPU ? link_gpu(ops, event, dur_ns) : 0;
+	return key.kind == GT_OP_GPU ? link_gpu(ops, event, info->is_tf32, dur_ns) : 0;
 }
 
 int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
@@ -371,5 +376,6 @@ void gt_ops_release(struct gt_ops *ops)
 	gt_interner_release(&ops->thread_ids);
 	gt_id_map_release(&ops->by_external);
 	gt_id_map_release(&ops->by_correlation);
+	gt_id_map_release(&ops->tf32);
 	gt_op_memory_release(&ops->memory);
 }

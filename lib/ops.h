@@ -31,6 +31,12 @@ struct gt_op_row {
 	uint32_t dims;   /* in texts: raw "Input Dims" */
 	uint32_t values; /* in texts: raw "Concrete Inputs", where the FLOPs depend on them */
 	uint32_t stack;  /* in texts: innermost first, each frame ends in '\n' */
+	uint32_t dtype;  /* enum gt_dtype: what its FLOPs are done in, by its inputs */
+	/* as some calls had an operator of the same name inside, which has cast the inputs: its
+	 * type, and their number */
+	uint32_t inner_dtype;
+	uint64_t inner_calls;
+	bool has_tf32; /* kernels whose names tell of TF32 ran in it */
 	uint64_t calls;
 	int64_t self_cpu_ns; /* below 0 where slices inside overlap */
 	int64_t cpu_ns;
@@ -47,6 +53,8 @@ struct gt_op_name {
 	bool is_left_out; /* by its name torch does not show it */
 	bool is_step;
 	bool has_values;     /* its FLOPs depend on the values of its inputs */
+	bool is_tf32;        /* a kernel that multiplies so */
+	int8_t typed_input;  /* gt_flops_input() */
 	uint32_t recent_row; /* plus 1: often the next one's, too */
 };
 
@@ -76,6 +84,7 @@ struct gt_ops {
 	/* ns on the GPU by what links them to the host; 0 is no id */
 	struct gt_id_map by_external;
 	struct gt_id_map by_correlation;
+	struct gt_id_map tf32; /* of these ids those of TF32 kernels; correlations are negated */
 	struct gt_op_memory memory;
 	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
 	bool has_operators;

@@ -16,6 +16,7 @@ struct gt_op_key {
 	uint32_t dims;
 	uint32_t values;
 	uint32_t stack;
+	uint32_t dtype;
 };
 
 /* The number of the row, made at first sight; GT_INTERN_FAILED: out of memory. */
@@ -33,6 +34,12 @@ static inline bool gt_ops_is_old(const struct gt_trace_event *event)
 {
 	return event->cat_text.len && event->cat_text.ptr[0] >= 'A' &&
 	       event->cat_text.ptr[0] <= 'Z';
+}
+
+/* Of a launch, in ops->tf32, where External ids stand as they are. */
+static inline int64_t gt_ops_tf32_id(int64_t correlation)
+{
+	return (int64_t) - (uint64_t)correlation;
 }
 
 /* Saturates. */

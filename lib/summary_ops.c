@@ -20,6 +20,8 @@ static int report_of(const struct gt_summary *summary, const struct gt_summary_s
 		.by_shape = style->by_shape,
 		.by_stack = style->by_stack,
 		.with_flops = summary->with_flops,
+		.on_gpu = summary->gpu_count != 0,
+		.peak = gt_gpu_peak_of(gt_buf_str(&summary->devices)),
 		.filter = style->filter,
 		.sort = style->op_sort,
 	};
@@ -51,6 +53,7 @@ enum column {
 	FLOPS,
 	ESTIMATED_FLOPS,
 	FLOP_RATE,
+	PEAK_SHARE,
 	NAME,
 	COLUMN_MAX
 };
@@ -74,6 +77,7 @@ static const char *const titles[COLUMN_MAX] = {
 	[FLOPS] = "FLOPs",
 	[ESTIMATED_FLOPS] = "est. FLOPs",
 	[FLOP_RATE] = "FLOP/s",
+	[PEAK_SHARE] = "of peak",
 	[NAME] = "operator",
 };
 
@@ -115,6 +119,8 @@ static bool has_column(const struct gt_summary *summary, const struct gt_summary
 		return report->has_estimates;
 	case FLOP_RATE:
 		return wide && (report->has_flops || report->has_estimates);
+	case PEAK_SHARE:
+		return wide && report->has_peak;
 	default:
 		return true;
 	}
@@ -157,13 +163,15 @@ static int64_t mean(int64_t total, uint64_t calls)
 	return calls ? total / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
 }
 
-/* While its work ran on the GPU; where there is no such work, from beginning to end. */
 static uint64_t flop_rate(const struct gt_op_line *line)
 {
-	int64_t ns = line->sum.gpu_ns ? line->sum.gpu_ns : line->sum.cpu_ns;
-	double flops = (double)line->flops + (double)line->estimated_flops;
+	return (uint64_t)GT_MIN(line->flops_per_s, 1e18);
+}
 
-	return ns > 0 ? (uint64_t)GT_MIN(flops * GT_NSEC_PER_SEC / (double)ns, 1e18) : 0;
+static const char *peak_name(const struct gt_op_line *line)
+{
+	return line->peak_dtype == GT_DTYPE_MAX ? "mixed"
+						: gt_dtype_name((enum gt_dtype)line->peak_dtype);
 }
 
 static void put_share(struct gt_text_table *table, int64_t part, int64_t whole)
@@ -267,6 +275,12 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 	case FLOP_RATE:
 		put_flops(table, flop_rate(line));
 		break;
+	case PEAK_SHARE:
+		if (line->peak_share > 0)
+			gt_text_cell(table, "%.1f%% %s", 100 * line->peak_share, peak_name(line));
+		else
+			gt_text_cell(table, "-");
+		break;
 	case NAME:
 	case COLUMN_MAX:
 		put_name(table, line);
@@ -331,8 +345,14 @@ static void put_csv_line(const struct gt_op_line *line, bool memory, struct gt_b
 	put_csv_us(out, sum->cpu_ns);
 	put_csv_us(out, sum->self_gpu_ns);
 	put_csv_us(out, sum->gpu_ns);
-	gt_buf_printf(out, ",%llu,%llu", (unsigned long long)line->flops,
+	gt_buf_printf(out, ",%llu,%llu,", (unsigned long long)line->flops,
 		      (unsigned long long)line->estimated_flops);
+	if (line->flops_per_s > 0)
+		gt_buf_printf(out, "%llu", (unsigned long long)flop_rate(line));
+	if (line->peak_share > 0)
+		gt_buf_printf(out, ",%.6f,%s", line->peak_share, peak_name(line));
+	else
+		gt_buf_text(out, ",,");
 	if (memory)
 		gt_buf_printf(out, ",%lld,%lld,%lld,%lld", (long long)sum->self_cpu_bytes,
 			      (long long)sum->cpu_bytes, (long long)sum->self_gpu_bytes,
@@ -351,7 +371,7 @@ void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_su
 	}
 	gt_buf_printf(out,
 		      "device,user_annotation,calls,self_cpu_us,cpu_us,self_cuda_us,cuda_us,flops,"
-		      "estimated_flops%s%s%s,name\n",
+		      "estimated_flops,flops_per_s,peak_share,peak_dtype%s%s%s,name\n",
 		      memory ? ",self_cpu_mem,cpu_mem,self_cuda_mem,cuda_mem" : "",
 		      style->by_shape ? ",input_shapes" : "", style->by_stack ? ",stack" : "");
 	for (size_t i = 0; i < rows_shown(style, &report); i++) {
@@ -407,6 +427,11 @@ static void put_json_line(const struct gt_op_line *line, bool memory,
 	put_json_us(out, "cuda_us", sum->gpu_ns);
 	gt_buf_printf(out, ",\"flops\":%llu,\"estimated_flops\":%llu",
 		      (unsigned long long)line->flops, (unsigned long long)line->estimated_flops);
+	if (line->flops_per_s > 0)
+		gt_buf_printf(out, ",\"flops_per_s\":%llu", (unsigned long long)flop_rate(line));
+	if (line->peak_share > 0)
+		gt_buf_printf(out, ",\"peak_share\":%.6f,\"peak_dtype\":\"%s\"", line->peak_share,
+			      peak_name(line));
 	if (memory)
 		gt_buf_printf(out,
 			      ",\"self_cpu_mem\":%lld,\"cpu_mem\":%lld,\"self_cuda_mem\":%lld,"

@@ -13,7 +13,7 @@ cat >trace.json <<'END'
 END
 for part in '' '--steps 1' '--steps 2:' '--device 1' '--stream 7'; do
 	echo "$part"
-	gtrace summary $part --by op --format csv trace.json | cut -d, -f 3-7,10
+	gtrace summary $part --by op --format csv trace.json | cut -d, -f 3-7,13
 done
 try gtrace summary --steps 1 trace.json
 try gtrace summary --steps 3:4 trace.json

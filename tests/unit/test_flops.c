@@ -89,6 +89,20 @@ static void test_conv2d(void **state)
 	check_conv("", 0);
 }
 
+static void test_inputs(void **state)
+{
+	(void)state;
+	assert_int_equal(gt_flops_input(GT_STR("aten::mm")), 0);
+	assert_int_equal(gt_flops_input(GT_STR("aten::addmm")), 1);
+	assert_int_equal(
+		gt_flops_input(GT_STR("aten::_scaled_dot_product_flash_attention_backward")), 1);
+	assert_int_equal(gt_flops_input(GT_STR("aten::_scaled_mm")), 0);
+	assert_int_equal(gt_flops_input(GT_STR("aten::linear")), -1);
+	assert_int_equal(gt_flops_from(GT_STR("aten::linear")), GT_FLOPS_NONE);
+	assert_int_equal(gt_flops_from(GT_STR("aten::_int_mm")), GT_FLOPS_FROM_DIMS);
+	assert_int_equal(gt_flops_from(GT_STR("aten::conv2d")), GT_FLOPS_FROM_VALUES);
+}
+
 static void test_attention(void **state)
 {
 	const char *const dims = "[[2, 8, 100, 64], [2, 8, 50, 64], [2, 8, 50, 32], [], [], []]";
@@ -96,14 +110,17 @@ static void test_attention(void **state)
 
 	(void)state;
 	assert_int_equal(
-		gt_flops_attention(GT_STR("aten::_scaled_dot_product_flash_attention"), str(dims)),
+		gt_flops_estimated(GT_STR("aten::_scaled_dot_product_flash_attention"), str(dims)),
 		2 * pairs * (64 + 32));
 	assert_int_equal(
-		gt_flops_attention(GT_STR("aten::_scaled_dot_product_flash_attention_backward"),
+		gt_flops_estimated(GT_STR("aten::_scaled_dot_product_flash_attention_backward"),
 				   str("[[2, 8, 100, 32], [2, 8, 100, 64], [2, 8, 50, 64], "
 				       "[2, 8, 50, 32]]")),
 		2 * pairs * (3 * 64 + 2 * 32));
-	assert_int_equal(gt_flops_attention(GT_STR("aten::mm"), str(dims)), 0);
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::mm"), str(dims)), 0);
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::_scaled_mm"), str("[[3, 4], [4, 5]]")),
+			 120);
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::_int_mm"), str("[[3, 4], [4, 5]]")), 120);
 	assert_int_equal(
 		gt_flops(GT_STR("aten::_scaled_dot_product_flash_attention"), str(dims), str("")),
 		0);
@@ -112,9 +129,8 @@ static void test_attention(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_products),
-		cmocka_unit_test(test_conv2d),
+		cmocka_unit_test(test_shapes),    cmocka_unit_test(test_products),
+		cmocka_unit_test(test_conv2d),    cmocka_unit_test(test_inputs),
 		cmocka_unit_test(test_attention),
 	};
 

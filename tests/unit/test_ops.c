@@ -482,17 +482,18 @@ static void test_print(void **state)
 		    "    1   1.500us  100.0%        2.00KB  48.00M  aten::mm [[200, 300], [300, "
 		    "400]]\n");
 	style.format = GT_SUMMARY_CSV;
-	check_print(
-		f.summary, &style,
-		"device,user_annotation,calls,self_cpu_us,cpu_us,self_cuda_us,cuda_us,flops,"
-		"estimated_flops,self_cpu_mem,cpu_mem,self_cuda_mem,cuda_mem,input_shapes,name\n"
-		"CPU,0,1,1.500,1.500,0.000,0.000,48000000,0,2048,2048,0,0,"
-		"\"[[200, 300], [300, 400], []]\",\"aten::mm\"\n");
+	check_print(f.summary, &style,
+		    "device,user_annotation,calls,self_cpu_us,cpu_us,self_cuda_us,cuda_us,flops,"
+		    "estimated_flops,flops_per_s,peak_share,peak_dtype,self_cpu_mem,cpu_mem,"
+		    "self_cuda_mem,cuda_mem,input_shapes,name\n"
+		    "CPU,0,1,1.500,1.500,0.000,0.000,48000000,0,32000000000000,,,2048,2048,0,0,"
+		    "\"[[200, 300], [300, 400], []]\",\"aten::mm\"\n");
 	style.format = GT_SUMMARY_JSON;
 	check_print(f.summary, &style,
 		    "\"ops\":[\n{\"name\":\"aten::mm\",\"calls\":1,\"self_cpu_us\":1.500,"
 		    "\"cpu_us\":1.500,\"self_cuda_us\":0.000,\"cuda_us\":0.000,\"flops\":48000000,"
-		    "\"estimated_flops\":0,\"self_cpu_mem\":2048,\"cpu_mem\":2048,"
+		    "\"estimated_flops\":0,\"flops_per_s\":32000000000000,\"self_cpu_mem\":2048,"
+		    "\"cpu_mem\":2048,"
 		    "\"self_cuda_mem\":0,\"cuda_mem\":0,\"device\":\"CPU\","
 		    "\"user_annotation\":false,"
 		    "\"input_shapes\":\"[[200, 300], [300, 400], []]\"}]");
