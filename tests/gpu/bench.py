@@ -1,11 +1,12 @@
 """What tracing costs on a real GPU: plain, idle, floor, gtrace and torch.profiler, interleaved.
 
-usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--rounds N] [--windows N]
+usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N]
 
-One worker process a mode, only one of them working at any time, a plain block after each block of another
-mode, the modes in an order of chance in each round. A figure is the ratio of a low percentile of a mode's step
-times to that of the plain ones, of all rounds together (what is slower is mostly the machine's noise), with a 95 %
-bootstrap interval over the rounds.
+A set is one worker process a mode; only one of all workers works at any time, a plain block after each block of
+another mode, the modes in an order of chance in each round, the sets in turn. A figure is the ratio of a low
+percentile of a mode's step times to that of the plain ones, of all rounds together (what is slower is mostly the
+machine's noise). Equal processes differ by up to a tenth for as long as they live: so there are several sets, and
+the 95 % bootstrap interval is over them. 'plain twin' is another plain process: what a figure can tell at best.
 """
 import argparse
 import collections
@@ -51,76 +52,70 @@ def percentile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def ratio(rounds, mode, base, share, repeats=2000):
-    """The percentile of a mode's steps to that of another one's, and its 95 % bootstrap interval over the rounds."""
+def ratio(sets, mode, base, share, repeats=2000):
+    """The percentile of a mode's steps to that of another one's, and its 95 % bootstrap interval over the sets."""
     def of(chosen):
         def value(name):
-            return percentile([ms for steps in chosen for ms in steps.get(name, ())], share)
+            return percentile([ms for one in chosen for ms in one.steps[name]], share)
         return value(mode) / value(base)
 
-    rounds = [steps for steps in rounds if mode in steps and base in steps]
     rng = random.Random(1)
-    found = sorted(of(rng.choices(rounds, k=len(rounds))) for _ in range(repeats))
-    return of(rounds), found[int(repeats * .025)], found[int(repeats * .975)]
+    found = sorted(of(rng.choices(sets, k=len(sets))) for _ in range(repeats))
+    return of(sets), found[int(repeats * .025)], found[int(repeats * .975)]
 
 
-def rounds(workers, count, log):
-    """The step times of each round by mode, and what the traced blocks answered."""
-    found, extra = [], {'floor': [], 'torch': [], 'gtrace': []}
-    rng = random.Random(2)
-    for number in range(count):
-        steps = collections.defaultdict(list)
+class Set:
+    """A worker a mode, the step times of each mode and what the traced blocks answered."""
 
-        def block(name, op='block'):
-            answer = workers[name].ask(op, STEPS)
-            return answer, answer['ms'][1:]
+    def __init__(self, start, measure):
+        self.workers, self.before, self.device = {}, {}, {}
+        self.steps = collections.defaultdict(list)
+        self.answers = collections.defaultdict(list)
+        for name, begin in start.items():
+            self.workers[name] = begin()
+            if not measure:
+                continue    # they start all at once
+            self.before[name] = self.workers[name].ask('memory')
+            # What this process took of the device: the others have what they need.
+            self.device[name] = self.before[name]['device_used'] - max(
+                [m['device_used'] for m in self.before.values() if m is not self.before[name]], default=0)
 
-        def plain_block():
-            steps['plain'] += block('plain')[1]
+    def block(self, name, key=None, op='block'):
+        answer = self.workers[name].ask(op, STEPS)
+        self.steps[key or name] += answer['ms'][1:]
+        return answer
 
-        def idle():
-            steps['idle'] = block('idle')[1]
+    def traced(self, name):
+        self.answers[name].append(self.block(name, op='traced'))
+        self.block('plain')
+        self.block(name, name + ' after')
 
-        def traced(name):
-            answer, steps[name] = block(name, 'traced')
-            extra[name].append(answer)
-            plain_block()
-            steps[name + ' after'] = block(name)[1]
+    def gtrace(self):
+        """What precedes a window is what came after the one of the round before."""
+        self.block('gtrace', 'gtrace after' if self.answers['gtrace'] else 'idle')
+        self.block('plain')
+        self.workers['gtrace'].ask('block', 1)
+        self.answers['gtrace'].append(self.block('gtrace'))
 
-        def gtrace():
-            waited = block('gtrace')[1]     # after the window of the round before
-            if number:
-                steps['gtrace after'] = waited
-            plain_block()
-            workers['gtrace'].ask('block', 1)
-            answer, steps['gtrace'] = block('gtrace')
-            extra['gtrace'].append(answer)
-
-        modes = [idle, gtrace, lambda: traced('floor'), lambda: traced('torch')]
+    def round(self, rng):
+        modes = [lambda: self.block('idle'), lambda: self.block('plain twin'), self.gtrace,
+                 lambda: self.traced('floor'), lambda: self.traced('torch')]
         rng.shuffle(modes)
-        plain_block()
+        self.block('plain')
         for mode in modes:
             mode()
-            plain_block()
-        steps['plain again'] = steps['plain'][len(steps['plain']) // 2:]
-        found.append(steps)
-        json.dump({'round': number, **steps}, log)
-        log.write('\n')
-    return found, extra
+            self.block('plain')
 
 
-def after_steps(gtrace_run, plain, count):
-    """The three steps after each of count windows, beside as many plain ones."""
-    worker = Worker('gtrace', gtrace_run(wait=4, active=3, name='after'))
+def after_steps(workers, plains, count):
+    """The three steps after each of count windows of each worker, beside as many plain ones."""
     traced, untraced = [], []
-    for number in range(count):
-        block = worker.ask('block', 4)['ms']
-        if number:
-            traced += block[:3]
-        worker.ask('block', 4)
-        untraced += plain.ask('block', 8)['ms'][:3]
-        plain.ask('block', 1)
-    worker.close()
+    for number in range(count + 1):
+        for worker, plain in zip(workers, plains):
+            after = worker.ask('block', 4)['ms'][:3]
+            traced += after if number else []   # nothing precedes the first
+            worker.ask('block', 4)
+            untraced += plain.ask('block', 8)['ms'][:3] if number else []
     return traced, untraced
 
 
@@ -159,7 +154,8 @@ def main():
     parser.add_argument('floor')
     parser.add_argument('launches')
     parser.add_argument('outdir')
-    parser.add_argument('--rounds', type=int, default=16)
+    parser.add_argument('--sets', type=int, default=8)
+    parser.add_argument('--rounds', type=int, default=2, help='of each set; the first has no gtrace after')
     parser.add_argument('--windows', type=int, default=100)
     args = parser.parse_args()
     os.makedirs(args.outdir, exist_ok=True)
@@ -169,65 +165,72 @@ def main():
                 '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
                 '--repeat', '0', '--']
 
-    start = {
-        'plain': lambda: Worker('plain'),
-        'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
-        'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
-        'gtrace': lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, 'window')),
-        'torch': lambda: Worker('torch'),
-    }
-    workers, before, device = {}, {}, {}
-    for name, begin in start.items():
-        workers[name] = begin()
-        before[name] = workers[name].ask('memory')
-        # What this process took of the device: the others have what they need.
-        device[name] = before[name]['device_used'] - max([m['device_used'] for m in before.values()
-                                                          if m is not before[name]], default=0)
-    with open(os.path.join(args.outdir, 'rounds.jsonl'), 'w') as log:
-        found, extra = rounds(workers, args.rounds, log)
-    after = {name: worker.ask('memory') for name, worker in workers.items()}
+    def start(number):
+        return Set({
+            'plain': lambda: Worker('plain'),
+            'plain twin': lambda: Worker('plain'),
+            'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
+            'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
+            'gtrace': lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, 'window%d' % number)),
+            'torch': lambda: Worker('torch'),
+        }, measure=not number)
 
-    print('step time / plain, %d rounds (95 %% interval): 10th percentile, 25th percentile' % args.rounds)
-    for mode in ('plain again', 'idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after', 'torch after'):
-        print('  %-13s' % mode, *('%.3f [%.3f, %.3f] ' % ratio(found, mode, 'plain', share) for share in (.1, .25)))
-    print('  %-13s' % 'gtrace/floor', *('%.3f [%.3f, %.3f] ' % ratio(found, 'gtrace', 'floor', share)
+    sets, rng = [start(number) for number in range(args.sets)], random.Random(2)
+    for one in sets:
+        for worker in one.workers.values():
+            worker.ask('memory')    # it has started
+    for _ in range(args.rounds):
+        for one in sets:
+            one.round(rng)
+    with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
+        json.dump([one.steps for one in sets], log)
+    first = sets[0]
+    after = {name: worker.ask('memory') for name, worker in first.workers.items()}
+
+    print('step time / plain, %d rounds of each of %d sets (95 %% interval): 10th percentile, 25th percentile' % (
+        args.rounds, args.sets))
+    for mode in ('plain twin', 'idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after', 'torch after'):
+        print('  %-13s' % mode, *('%.3f [%.3f, %.3f] ' % ratio(sets, mode, 'plain', share) for share in (.1, .25)))
+    print('  %-13s' % 'gtrace/floor', *('%.3f [%.3f, %.3f] ' % ratio(sets, 'gtrace', 'floor', share)
                                         for share in (.1, .25)))
     print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(
-        percentile([ms for steps in found for ms in steps['plain']], share) for share in (.1, .25, .5)))
+        percentile([ms for one in sets for ms in one.steps['plain']], share) for share in (.1, .25, .5)))
 
-    collector = host_memory(workers['gtrace'].proc.pid)
-    workers['gtrace'].close()
-    files = sorted(glob.glob(os.path.join(args.outdir, 'window-rank0-cycle*.trace.json.gz')),
-                   key=lambda path: int(path.split('cycle')[1].split('.')[0]))
+    collector = host_memory(first.workers['gtrace'].proc.pid)
     delays, sizes, counts, whole = [], [], [], 0
-    for answer, path in zip(extra['gtrace'], files):
-        delays.append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)
-        count, health = events_of(path)
-        sizes.append(os.path.getsize(path))
-        counts.append(count)
-        whole += bool(health['complete'])
-    print('windows: %d files, %d complete' % (len(files), whole))
-    if files:
+    for number, one in enumerate(sets):
+        one.workers['gtrace'].close()
+        files = sorted(glob.glob(os.path.join(args.outdir, 'window%d-rank0-cycle*.trace.json.gz' % number)),
+                       key=lambda path: int(path.split('cycle')[1].split('.')[0]))
+        for answer, path in zip(one.answers['gtrace'], files):
+            delays.append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)
+            count, health = events_of(path)
+            sizes.append(os.path.getsize(path))
+            counts.append(count)
+            whole += bool(health['complete'])
+    print('windows: %d files, %d complete' % (len(sizes), whole))
+    if sizes:
         print('window end to complete file: median %.1f ms, max %.1f ms' % (statistics.median(delays), max(delays)))
-        torch_bytes = statistics.median(a['bytes'] for a in extra['torch'])
+        torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
         print('bytes: gtrace %d (%.2f an event), torch.profiler CUDA-only %d, ratio %.2f' % (
             statistics.median(sizes), sum(sizes) / sum(counts), torch_bytes, statistics.median(sizes) / torch_bytes))
     print('stall at the end of a window: floor %.1f ms, torch.profiler %.1f ms (with export)' % tuple(
-        statistics.median(a['stall_ms'] for a in extra[name]) for name in ('floor', 'torch')))
-    for name in workers:
-        print('memory %-7s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
-            name, device[name] / 2 ** 20, before[name]['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
-    print('memory of all on the device, since the start: %+.1f MiB' % (
-        (after['torch']['device_used'] - before['torch']['device_used']) / 2 ** 20))
+        statistics.median(a['stall_ms'] for one in sets for a in one.answers[name]) for name in ('floor', 'torch')))
+    for name, before in first.before.items():
+        print('memory %-10s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
+            name, first.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
     print('memory of gtrace itself: %.1f MiB at most' % collector['VmHWM'])
-    workers['torch'].close()
-    workers['floor'].close()
-    workers['idle'].close()
-    traced, untraced = after_steps(gtrace_run, workers['plain'], args.windows)
+    plains = [one.workers.pop('plain') for one in sets]
+    for one in sets:
+        for worker in one.workers.values():
+            worker.close()
+    workers = [Worker('gtrace', gtrace_run(wait=4, active=3, name='after%d' % number)) for number in range(args.sets)]
+    traced, untraced = after_steps(workers, plains, -(-args.windows // args.sets))
     for name, values in (('plain', untraced), ('after a window', traced)):
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
             name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
-    workers['plain'].close()
+    for worker in workers + plains:
+        worker.close()
     taken = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
     middle = {name: statistics.median(values) for name, values in taken.items()}
     print('ns a launch: plain %.0f; over it: %s' % (middle['plain'], ', '.join(
