@@ -160,6 +160,9 @@ static int summarize_files(int count, const char *const *paths)
 	if (options.by && !options.by_rank && options.rank < 0)
 		die(STATUS_USAGE, "--by %s takes one file, or --rank; see 'gtrace summary -h'",
 		    options.by);
+	if ((options.has_sort || options.style.filter) && (options.by_rank || options.rank < 0))
+		die(STATUS_USAGE, "--sort and --filter take one file, or --rank; see "
+				  "'gtrace summary -h'");
 	if (options.ncu && (options.by_rank || options.rank < 0))
 		die(STATUS_USAGE, "--ncu takes one file, or --rank; see 'gtrace summary -h'");
 	if (options.has_choice && (options.by_rank || options.rank < 0))

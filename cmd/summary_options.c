@@ -28,7 +28,7 @@ static uint64_t limit = NONE;
 static uint64_t rank = NONE;
 static uint64_t device = NONE;
 static uint64_t stream = NONE;
-static uint64_t stack_depth = STACK_DEPTH_DEFAULT;
+static uint64_t stack_depth = NONE;
 
 static const struct opt opts[] = {
 	OPT_STRING(0, "by", &by, "KEYS",
@@ -63,7 +63,8 @@ static const struct opt opts[] = {
 	OPT_STRING(0, "ncu", &ncu, "KERNEL",
 		   "instead, print the command with which ncu, NVIDIA\n"
 		   "Nsight Compute, profiles the kernel of this name,\n"
-		   "or with this in its name"),
+		   "or with this in its name; beside it only --steps\n"
+		   "and --rank make sense"),
 	OPT_UINT(0, "device", &device, "N", 0, DEVICE_MAX, "of GPU work that of GPU N alone"),
 	OPT_UINT(0, "stream", &stream, "N", 0, UINT32_MAX, "of GPU work that of stream N alone"),
 };
@@ -207,6 +208,27 @@ static void read_choice(struct summary_options *options)
 		    steps);
 }
 
+/* ncu counts the launches of a process, on whatever GPU and stream, and all else is of tables. */
+static void check_ncu(void)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} others[] = {
+		{ "by", by != NULL },         { "format", format != GT_SUMMARY_TABLE },
+		{ "sort", sort != NULL },     { "filter", filter != NULL },
+		{ "limit", limit != NONE },   { "stack-depth", stack_depth != NONE },
+		{ "device", device != NONE }, { "stream", stream != NONE },
+	};
+
+	for (size_t i = 0; ncu && i < ARRAY_SIZE(others); i++) {
+		if (others[i].given)
+			die(STATUS_USAGE,
+			    "--ncu and --%s exclude each other; see 'gtrace summary -h'",
+			    others[i].name);
+	}
+}
+
 bool summary_options_parse(struct summary_options *ret, int argc, char **argv, int *ret_operand)
 {
 	struct gt_summary_style *style = &ret->style;
@@ -220,6 +242,7 @@ bool summary_options_parse(struct summary_options *ret, int argc, char **argv, i
 		opt_print_help(&self, stdout);
 		return false;
 	}
+	check_ncu();
 	ret->by = by;
 	ret->ncu = ncu;
 	ret->rank = rank == NONE ? -1 : (int64_t)rank;
@@ -230,7 +253,9 @@ bool summary_options_parse(struct summary_options *ret, int argc, char **argv, i
 	read_sort(style);
 	read_filter(ret);
 	read_choice(ret);
-	ret->stack_depth = style->by_stack ? stack_depth : 0;
+	if (style->by_stack)
+		ret->stack_depth = stack_depth == NONE ? STACK_DEPTH_DEFAULT : stack_depth;
+	ret->has_sort = sort != NULL;
 	ret->has_limit = limit != NONE;
 	style->limit = ret->has_limit ? limit : ret->for_programs ? 0 : DEFAULT_ROWS;
 	return true;

@@ -17,6 +17,7 @@ struct summary_options {
 	int64_t rank;       /* -1: all */
 	size_t stack_depth; /* 0: no stacks */
 	bool for_programs;  /* the format has no place for warnings */
+	bool has_sort;
 	bool has_limit;
 	bool has_choice;
 	struct gt_choice choice;

@@ -274,7 +274,8 @@ static void put_csv(const struct gt_summary_ranks *ranks, struct gt_buf *out)
 		gt_buf_printf(out, ",%llu,%zu", (unsigned long long)row->events, row->steps.count);
 		for (size_t k = 0; k < ARRAY_SIZE(figures); k++) {
 			gt_buf_byte(out, ',');
-			put_us(out, value_of(row, k));
+			if (has_value(row, k))
+				put_us(out, value_of(row, k));
 		}
 		gt_summary_put_csv_text(out, text_of(row->path));
 		gt_buf_byte(out, '\n');

@@ -30,3 +30,8 @@ done
 try gtrace summary --ncu nccl trace.json
 try gtrace summary --ncu gemm trace.json
 try gtrace summary --ncu k trace.json trace.json
+for other in '--by kernel' '--format json' '--sort mean' '--filter k' '--limit 1' '--stack-depth 2' \
+	'--device 0' '--stream 7'; do
+	try gtrace summary --ncu k $other trace.json
+done
+try gtrace summary --ncu k --steps 1 trace.json

@@ -23,6 +23,13 @@ print(*sorted(job["files"][0]))
 print(job["slowest"], job["least_exposed_comm"], job["missing_ranks"], job["spread"]["idle"])'
 try gtrace summary --by rank job/r1.pt.trace.json
 
+# A figure that a file does not have is no 0.
+mkdir host
+echo '[{"ph":"X","cat":"cpu_op","name":"a","pid":9,"tid":9,"ts":0,"dur":1}]' >host/r0.trace.json
+try gtrace summary --format csv host
+try gtrace summary --sort mean job
+try gtrace summary --by rank --filter x job/r1.pt.trace.json
+
 # One of them, as if it stood alone.
 gtrace summary --rank 3 job | head -n 2
 try gtrace summary --rank 7 job
