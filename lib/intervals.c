@@ -57,34 +57,78 @@ void gt_intervals_merge(struct gt_intervals *set)
 	set->count = last + 1;
 }
 
-uint64_t gt_intervals_union_ns(const struct gt_intervals *const *sets, size_t count)
+/* Walks the union of some sets, from piece to piece that no piece before covers. */
+struct walk {
+	const struct gt_intervals *const *sets;
+	size_t count;
+	size_t at[GT_INTERVALS_MAX_SETS];
+	int64_t covered_to;
+};
+
+static const struct gt_interval *next_interval(struct walk *walk)
 {
-	size_t at[GT_INTERVALS_MAX_SETS] = { 0 };
-	int64_t covered_to = INT64_MIN;
-	uint64_t total = 0;
+	const struct gt_interval *next = NULL;
+	size_t from = 0;
 
-	for (;;) {
-		const struct gt_interval *next = NULL;
-		size_t from = 0;
+	for (size_t i = 0; i < walk->count; i++) {
+		const struct gt_intervals *set = walk->sets[i];
 
-		for (size_t i = 0; i < count; i++) {
-			const struct gt_intervals *set = sets[i];
-
-			if (at[i] < set->count &&
-			    (!next || set->items[at[i]].start_ns < next->start_ns)) {
-				next = &set->items[at[i]];
-				from = i;
-			}
-		}
-		if (!next)
-			return total;
-		at[from]++;
-		if (next->end_ns > covered_to) {
-			total += (uint64_t)next->end_ns -
-				 (uint64_t)GT_MAX(next->start_ns, covered_to);
-			covered_to = next->end_ns;
+		if (walk->at[i] < set->count &&
+		    (!next || set->items[walk->at[i]].start_ns < next->start_ns)) {
+			next = &set->items[walk->at[i]];
+			from = i;
 		}
 	}
+	walk->at[from] += next != NULL;
+	return next;
+}
+
+static bool next_piece(struct walk *walk, struct gt_interval *ret)
+{
+	const struct gt_interval *next;
+
+	do {
+		next = next_interval(walk);
+		if (!next)
+			return false;
+	} while (next->end_ns <= walk->covered_to);
+	*ret = (struct gt_interval){ GT_MAX(next->start_ns, walk->covered_to), next->end_ns };
+	walk->covered_to = next->end_ns;
+	return true;
+}
+
+static uint64_t length(int64_t start_ns, int64_t end_ns)
+{
+	return (uint64_t)end_ns - (uint64_t)start_ns;
+}
+
+uint64_t gt_intervals_union_ns(const struct gt_intervals *const *sets, size_t count)
+{
+	struct walk walk = { .sets = sets, .count = count, .covered_to = INT64_MIN };
+	struct gt_interval piece;
+	uint64_t total = 0;
+
+	while (next_piece(&walk, &piece))
+		total += length(piece.start_ns, piece.end_ns);
+	return total;
+}
+
+void gt_intervals_before(const struct gt_intervals *const *sets, size_t count,
+			 const int64_t *times_ns, size_t time_count, uint64_t *ret_ns)
+{
+	struct walk walk = { .sets = sets, .count = count, .covered_to = INT64_MIN };
+	struct gt_interval piece;
+	uint64_t total = 0;
+	size_t i = 0;
+
+	while (i < time_count && next_piece(&walk, &piece)) {
+		for (; i < time_count && times_ns[i] < piece.end_ns; i++)
+			ret_ns[i] =
+				total + length(piece.start_ns, GT_MAX(times_ns[i], piece.start_ns));
+		total += length(piece.start_ns, piece.end_ns);
+	}
+	for (; i < time_count; i++)
+		ret_ns[i] = total;
 }
 
 void gt_intervals_release(struct gt_intervals *set)

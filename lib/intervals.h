@@ -27,6 +27,10 @@ void gt_intervals_merge(struct gt_intervals *set);
 #define GT_INTERVALS_MAX_SETS 4
 uint64_t gt_intervals_union_ns(const struct gt_intervals *const *sets, size_t count);
 
+/* How much of that union lies before each of these times, which ascend. */
+void gt_intervals_before(const struct gt_intervals *const *sets, size_t count,
+			 const int64_t *times_ns, size_t time_count, uint64_t *ret_ns);
+
 void gt_intervals_release(struct gt_intervals *set);
 
 #endif

@@ -178,69 +178,6 @@ static int add_range(struct gt_summary *summary, const struct gt_trace_event *ev
 	return 0;
 }
 
-static int add_step(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
-{
-	uint32_t name = gt_intern(&summary->step_names, event->name);
-
-	if (name == GT_INTERN_FAILED)
-		return -ENOMEM;
-	if (summary->step_count == summary->step_cap) {
-		size_t cap = summary->step_cap ? summary->step_cap * 2 : 16;
-		struct gt_summary_step *steps = realloc(summary->steps, cap * sizeof(*steps));
-
-		if (!steps)
-			return -ENOMEM;
-		summary->steps = steps;
-		summary->step_cap = cap;
-	}
-	summary->steps[summary->step_count++] =
-		(struct gt_summary_step){ name, event->ts_ns, dur_ns };
-	return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct gt_summary_step *left = a, *right = b;
-
-	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
-struct gt_range gt_range_of(uint64_t *values, size_t count)
-{
-	struct gt_range ret = { .count = count };
-
-	if (!count)
-		return ret;
-	qsort(values, count, sizeof(*values), by_value);
-	ret.min = values[0];
-	ret.median =
-		count % 2 ? values[count / 2]
-			  : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
-	ret.max = values[count - 1];
-	return ret;
-}
-
-int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret)
-{
-	size_t count = summary->step_count;
-	uint64_t *times = malloc((count + 1) * sizeof(*times));
-
-	if (!times)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		times[i] = summary->steps[i].dur_ns;
-	*ret = gt_range_of(times, count);
-	free(times);
-	return 0;
-}
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
@@ -257,7 +194,7 @@ static int add_span(struct gt_summary *summary, const struct gt_trace_event *eve
 	case GT_CAT_CPU_OP: /* steps of 2020 and 2021 */
 	case GT_CAT_ANNOTATION:
 		if (gt_str_starts(event->name, STEP_PREFIX))
-			return add_step(summary, event, dur_ns);
+			return gt_summary_add_step(summary, event, dur_ns);
 		return event->cat == GT_CAT_ANNOTATION ? add_range(summary, event, dur_ns) : 0;
 	default:
 		return 0;
@@ -316,10 +253,13 @@ static int on_member(void *context, struct gt_str key, struct gt_str raw)
 
 static int finish(struct gt_summary *summary)
 {
+	int rc;
+
 	for (size_t i = 0; i < summary->gpu_count; i++)
 		split_gpu_time(&summary->gpus[i]);
-	if (summary->step_count)
-		qsort(summary->steps, summary->step_count, sizeof(*summary->steps), by_start);
+	rc = gt_summary_finish_steps(summary);
+	if (rc)
+		return rc;
 	gt_summary_finish_by(summary);
 	gt_summary_name_producer(summary);
 	return gt_ops_finish(&summary->ops, !summary->own.present);

@@ -86,6 +86,9 @@ struct gt_summary_step {
 	uint32_t name; /* in step_names */
 	int64_t start_ns;
 	uint64_t dur_ns;
+	/* from its beginning to its end on the host, launched by whom ever; of several GPUs the sum
+	 */
+	uint64_t gpu_busy_ns;
 };
 
 /* The top-level object "gtrace" of our own traces; see gtrace-trace(5). */

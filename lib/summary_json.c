@@ -62,6 +62,8 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 		put_text(out, "name", gt_interned(&summary->step_names, step->name));
 		put_us(out, "start_us", step->start_ns);
 		put_unsigned_us(out, "dur_us", step->dur_ns);
+		if (summary->gpu_count)
+			put_unsigned_us(out, "gpu_busy_us", step->gpu_busy_ns);
 		gt_buf_byte(out, '}');
 		gt_summary_drain(style, out);
 	}

@@ -211,29 +211,6 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 	gt_summary_put_table(&table, style, out);
 }
 
-static void put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
-		      struct gt_buf *out)
-{
-	static const char *const titles[] = { "starts at", "takes", "step" };
-	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
-	size_t shown = rows_shown(style, summary->step_count);
-
-	if (!summary->step_count)
-		return;
-	gt_summary_put_title(out, style, "Steps", shown, summary->step_count);
-	for (size_t i = 0; i < shown; i++) {
-		const struct gt_summary_step *step = &summary->steps[i];
-
-		gt_text_cell(
-			&table, "%s",
-			time_text((uint64_t)step->start_ns - (uint64_t)summary->steps[0].start_ns)
-				.text);
-		gt_text_cell(&table, "%s", time_text(step->dur_ns).text);
-		gt_text_cell_name(&table, gt_interned(&summary->step_names, step->name));
-	}
-	gt_summary_put_table(&table, style, out);
-}
-
 /* ---- what stands above the tables ------------------------------------------------------------ */
 
 static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
@@ -299,7 +276,7 @@ static void put_all_tables(const struct gt_summary *summary, const struct gt_sum
 	put_stats(&summary->copies, false, "Copies and sets", "operation", style, out);
 	put_stats(&summary->calls, true, "Calls that block the host", "call", style, out);
 	put_stats(&summary->ranges, false, "Ranges", "range", style, out);
-	put_steps(summary, style, out);
+	gt_summary_put_steps(summary, style, out);
 }
 
 static void put_tables(const struct gt_summary *summary, const struct gt_summary_style *style,
@@ -323,7 +300,7 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_stats(&summary->categories, false, "Categories", "category", style, out);
 		break;
 	case GT_SUMMARY_BY_STEP:
-		put_steps(summary, style, out);
+		gt_summary_put_steps(summary, style, out);
 		break;
 	case GT_SUMMARY_BY_STREAM:
 	case GT_SUMMARY_BY_THREAD:
@@ -425,6 +402,9 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 	case GT_SUMMARY_BY_MEMCPY:
 		gt_summary_put_copies(summary, style, out);
 		return;
+	case GT_SUMMARY_BY_STEP:
+		gt_summary_put_steps_csv(summary, style, out);
+		return;
 	default:
 		break;
 	}
@@ -443,7 +423,7 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 		put_csv_stats(&summary->blocking, false, "blocking", style, out);
 	if (all || style->by == GT_SUMMARY_BY_ANNOTATION)
 		put_csv_stats(&summary->ranges, false, "range", style, out);
-	if (all || style->by == GT_SUMMARY_BY_STEP)
+	if (all)
 		put_csv_steps(summary, style, out);
 }
 

@@ -31,6 +31,18 @@ void gt_summary_add_call(struct gt_summary_stat *row, uint64_t dur_ns);
 
 bool gt_summary_is_communication(struct gt_str name);
 
+/* ---- steps ---- */
+
+int gt_summary_add_step(struct gt_summary *summary, const struct gt_trace_event *event,
+			uint64_t dur_ns);
+/* After the GPUs. 0 or -ENOMEM. */
+int gt_summary_finish_steps(struct gt_summary *summary);
+
+void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
+			  struct gt_buf *out);
+void gt_summary_put_steps_csv(const struct gt_summary *summary,
+			      const struct gt_summary_style *style, struct gt_buf *out);
+
 /* ---- one table ---- */
 
 /* Take in what the table wants of an event of any phase and time. 0 or -ENOMEM. */

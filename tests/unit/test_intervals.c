@@ -65,6 +65,53 @@ static void test_unions_like_cells(void **state)
 	}
 }
 
+static uint64_t cells_before(bool lines[][LINE], size_t count, int time)
+{
+	bool cut[3][LINE] = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		memcpy(cut[i], lines[i], (size_t)time);
+	return count_cells(cut, count);
+}
+
+static void test_before_like_cells(void **state)
+{
+	uint32_t random = 7;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct gt_intervals sets[3] = { 0 };
+		const struct gt_intervals *all[] = { &sets[0], &sets[1], &sets[2] };
+		bool lines[3][LINE] = { 0 };
+		int64_t times[LINE + 1];
+		uint64_t before[LINE + 1];
+
+		for (int i = 0; i < round % 12; i++) {
+			int start, end;
+
+			random = random * 1664525 + 1013904223;
+			start = (int)(random >> 8) % LINE;
+			end = start + (int)(random >> 16) % (LINE - start);
+			add(&sets[i % 3], lines[i % 3], start, end);
+		}
+		for (size_t i = 0; i < 3; i++)
+			gt_intervals_merge(&sets[i]);
+		for (int i = 0; i <= LINE; i++)
+			times[i] = i;
+		gt_intervals_before(all, 3, times, LINE + 1, before);
+		for (int i = 0; i <= LINE; i++)
+			assert_int_equal(before[i], cells_before(lines, 3, i));
+		/* some of them, and some twice */
+		for (int i = 0; i <= LINE / 4; i++)
+			times[i] = i / 2 * 8;
+		gt_intervals_before(all, 3, times, LINE / 4 + 1, before);
+		for (int i = 0; i <= LINE / 4; i++)
+			assert_int_equal(before[i], cells_before(lines, 3, (int)times[i]));
+		for (size_t i = 0; i < 3; i++)
+			gt_intervals_release(&sets[i]);
+	}
+}
+
 static void test_extremes(void **state)
 {
 	struct gt_intervals set = { 0 };
@@ -85,6 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unions_like_cells),
+		cmocka_unit_test(test_before_like_cells),
 		cmocka_unit_test(test_extremes),
 	};
 

@@ -209,7 +209,8 @@ static void test_print_json(void **state)
 	print(GT_SUMMARY_JSON, &out);
 	assert_has(&out,
 		   "{\"files\":[{\"path\":\"some \\u001b file\",\"rank\":3,\"world_size\":8,");
-	assert_has(&out, "{\"name\":\"ProfilerStep#6\",\"start_us\":0.000,\"dur_us\":50.000}");
+	assert_has(&out, "{\"name\":\"ProfilerStep#6\",\"start_us\":0.000,\"dur_us\":50.000,\"gpu_"
+			 "busy_us\":25.000}");
 	assert_has(&out,
 		   "\"exposed_comm_us\":10.000,\"memcpy_us\":6.000,\"exposed_memcpy_us\":4.000,"
 		   "\"idle_us\":6.000,\"overlap_pct\":33.3333");
@@ -296,18 +297,36 @@ static void test_extreme_times(void **state)
 	gt_summary_free(summary);
 }
 
+/* GPU 0 works 5-15, 12-30 and 95-120, GPU 1 8-11; steps are 0-10, 10-40, 40-100 and, out of order
+ * and overlapping as no producer writes them, 9-96. */
+static void test_busy_in_steps(void **state)
+{
+	static const char text[] = "[" HOST("user_annotation", "ProfilerStep#1", "0", "10")
+		HOST("user_annotation", "ProfilerStep#3", "40", "60")
+			HOST("user_annotation", "ProfilerStep#2", "10", "30")
+				HOST("user_annotation", "ProfilerStep#9", "9", "87")
+					GPU("kernel", "late", "0", "95", "25") GPU("kernel", "k",
+										   "0", "5", "10")
+						GPU("gpu_memcpy", "c", "0", "12", "18")
+							GPU("kernel", "nccl", "1", "8", "3") "]";
+	static const uint64_t busy_us[] = { 5 + 2, 21 + 1 + 2, 20 + 1, 5 };
+	struct gt_summary *summary = load(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(summary->step_count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(summary->steps[i].gpu_busy_ns, busy_us[i] * 1000);
+	gt_summary_free(summary);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_gpu_time),
-		cmocka_unit_test(test_meta),
-		cmocka_unit_test(test_print_table),
-		cmocka_unit_test(test_print_csv),
-		cmocka_unit_test(test_print_json),
-		cmocka_unit_test(test_print_in_pieces),
-		cmocka_unit_test(test_limit_and_brief),
-		cmocka_unit_test(test_extreme_times),
+		cmocka_unit_test(test_tables),          cmocka_unit_test(test_gpu_time),
+		cmocka_unit_test(test_busy_in_steps),   cmocka_unit_test(test_meta),
+		cmocka_unit_test(test_print_table),     cmocka_unit_test(test_print_csv),
+		cmocka_unit_test(test_print_json),      cmocka_unit_test(test_print_in_pieces),
+		cmocka_unit_test(test_limit_and_brief), cmocka_unit_test(test_extreme_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
