@@ -127,10 +127,14 @@ $(O)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRC) FORCE
 	$(call say,FUZZ) clang $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsanitize=fuzzer,address,undefined \
 		-o $@ $< $(LIB_SRC) $(TEST_LIBS)
 
+# Where there are real traces ($$GTRACE_CORPUS), what reads traces begins with parts of them, too.
 fuzz: $(FUZZ_BIN) ## fuzz each target for FUZZ_SECONDS (600), new inputs in build/fuzz/corpus
+	$(Q)mkdir -p $(O)/fuzz/seeds && $(PYTHON3) tests/fuzz/seeds.py $(O)/fuzz/seeds
 	$(Q)set -e; for t in $(FUZZ_BIN); do n=$${t##*/}; mkdir -p $(O)/fuzz/corpus/$$n; \
+		case $$n in summary|check|json) kind=text;; gz) kind=gz;; *) kind=none;; esac; \
 		$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 \
-			-artifact_prefix=$(O)/fuzz/$$n- $(O)/fuzz/corpus/$$n tests/fuzz/corpus/$$n; done
+			-artifact_prefix=$(O)/fuzz/$$n- $(O)/fuzz/corpus/$$n tests/fuzz/corpus/$$n \
+			$$(find $(O)/fuzz/seeds -name $$kind); done
 
 # Parts of the tests that are built (the simulated GPU, its sample programs) bring their own rules
 # and add to TEST_PROGRAMS.

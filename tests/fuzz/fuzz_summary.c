@@ -29,6 +29,15 @@ static void check_gpus(const struct gt_summary *summary)
 	}
 }
 
+static void check_steps(const struct gt_summary *summary)
+{
+	for (size_t i = 0; i < summary->step_count; i++) {
+		const struct gt_summary_step *step = &summary->steps[i];
+
+		check(step->gpu_busy_ns / GT_MAX(summary->gpu_count, (size_t)1) <= step->dur_ns);
+	}
+}
+
 static void check_safe(const struct gt_buf *text)
 {
 	for (size_t i = 0; i < text->len; i++)
@@ -62,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!rc) {
 		check_gpus(summary);
+		check_steps(summary);
 		gt_summary_free(summary);
 	}
 	gt_gz_close(gz);
