@@ -109,20 +109,36 @@ static bool put_text(struct gt_ops *ops, struct gt_str text, uint32_t *field)
 	return *field != GT_INTERN_FAILED;
 }
 
-/* The first frames of "a;b;c", which PyTorch wrote up to 1.12 and for TorchScript. */
+bool gt_ops_is_hidden_frame(struct gt_str name)
+{
+	return (gt_str_has(name, GT_STR("autograd/__init__")) &&
+		(gt_str_has(name, GT_STR("_make_grads")) ||
+		 gt_str_has(name, GT_STR("backward")))) ||
+	       (gt_str_has(name, GT_STR("torch/tensor")) && gt_str_has(name, GT_STR("backward"))) ||
+	       (gt_str_has(name, GT_STR("_internal/common_utils")) &&
+		(gt_str_has(name, GT_STR("prof_callable")) ||
+		 gt_str_has(name, GT_STR("prof_func_call")) ||
+		 gt_str_has(name, GT_STR("prof_meth_call"))));
+}
+
+/* The first frames of "a;b;c", which PyTorch writes for TorchScript and when it is to be verbose,
+ * and wrote always up to 1.12. */
 static bool put_stack(struct gt_ops *ops, struct gt_str stack, uint32_t *field)
 {
 	struct gt_buf text = { 0 };
 	const char *at = stack.ptr, *end = stack.ptr + stack.len;
 	bool done;
 
-	for (size_t i = 0; i < ops->stack_depth && at < end; i++) {
+	for (size_t shown = 0; shown < ops->stack_depth && at < end;) {
 		const char *semicolon = memchr(at, ';', (size_t)(end - at));
-		size_t len = (size_t)((semicolon ? semicolon : end) - at);
+		struct gt_str frame = { at, (size_t)((semicolon ? semicolon : end) - at) };
 
-		gt_buf_append(&text, at, len);
+		at += frame.len + 1;
+		if (gt_ops_is_hidden_frame(frame))
+			continue;
+		gt_buf_append(&text, frame.ptr, frame.len);
 		gt_buf_byte(&text, '\n');
-		at += len + 1;
+		shown++;
 	}
 	done = !text.failed && put_text(ops, gt_buf_str(&text), field);
 	gt_buf_release(&text);

@@ -188,22 +188,6 @@ static int push_frame(struct nest *nest, const struct gt_op_slice *slice)
 	return 0;
 }
 
-static bool has(struct gt_str text, struct gt_str part)
-{
-	return memmem(text.ptr, text.len, part.ptr, part.len) != NULL;
-}
-
-/* Frames that torch leaves out of stacks. */
-static bool is_hidden_frame(struct gt_str name)
-{
-	return (has(name, GT_STR("autograd/__init__")) &&
-		(has(name, GT_STR("_make_grads")) || has(name, GT_STR("backward")))) ||
-	       (has(name, GT_STR("torch/tensor")) && has(name, GT_STR("backward"))) ||
-	       (has(name, GT_STR("_internal/common_utils")) &&
-		(has(name, GT_STR("prof_callable")) || has(name, GT_STR("prof_func_call")) ||
-		 has(name, GT_STR("prof_meth_call"))));
-}
-
 /* The row of a slice with the stack that is open now; the file may name one of its own. */
 static uint32_t row_with_stack(struct nest *nest, uint32_t number)
 {
@@ -219,7 +203,7 @@ static uint32_t row_with_stack(struct nest *nest, uint32_t number)
 	for (size_t i = nest->frame_depth; i-- && shown < ops->stack_depth;) {
 		struct gt_str name = gt_interned(&ops->names, nest->frames[i].name);
 
-		if (is_hidden_frame(name))
+		if (gt_ops_is_hidden_frame(name))
 			continue;
 		gt_buf_append(&text, name.ptr, name.len);
 		gt_buf_byte(&text, '\n');

@@ -36,6 +36,9 @@ static inline bool gt_ops_is_old(const struct gt_trace_event *event)
 	       event->cat_text.ptr[0] <= 'Z';
 }
 
+/* Whether torch leaves the frame out of stacks. */
+bool gt_ops_is_hidden_frame(struct gt_str name);
+
 /* Of a launch, in ops->tf32, where External ids stand as they are. */
 static inline int64_t gt_ops_tf32_id(int64_t correlation)
 {

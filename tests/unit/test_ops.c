@@ -381,11 +381,12 @@ static void test_shapes(void **state)
 
 static void test_stacks(void **state)
 {
-	static const char events[] = FRAME("main", 0, 100) FRAME("a", 10, 30) FRAME("a", 60, 30)
-		FRAME("torch/autograd/__init__.py(9): backward", 12, 20) FRAME("b", 15, 10)
-			OP("aten::op", 16, 2, "") OP("aten::op", 30, 1, "")
-				OP("aten::op", 70, 1, "") OP("aten::op", 95, 1, "")
-					OP("aten::jit", 98, 1, "\"Call stack\": \"x;y;z\"");
+	static const char events[] = FRAME("main", 0, 100) FRAME("a", 10, 30) FRAME(
+		"a", 60, 30) FRAME("torch/autograd/__init__.py(9): backward", 12,
+				   20) FRAME("b", 15, 10) OP("aten::op", 16, 2, "")
+		OP("aten::op", 30, 1, "") OP("aten::op", 70, 1, "") OP("aten::op", 95, 1, "")
+			OP("aten::jit", 98, 1,
+			   "\"Call stack\": \"x;torch/autograd/__init__.py(8): _make_grads;y;z\"");
 	struct gt_op_grouping grouping = { .by_stack = true };
 	struct fixture f = load(events, 2, &grouping);
 
