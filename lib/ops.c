@@ -28,32 +28,10 @@ int gt_ops_init(struct gt_ops *ops, size_t stack_depth)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static bool same_id(const struct gt_trace_id *a, const struct gt_trace_id *b)
-{
-	return !a->text.ptr && !b->text.ptr && a->number == b->number;
-}
-
-static void put_id(struct gt_buf *key, const struct gt_trace_id *id)
-{
-	gt_buf_append(key, &id->text.len, sizeof(id->text.len));
-	if (id->text.ptr)
-		gt_buf_append(key, id->text.ptr, id->text.len);
-	else
-		gt_buf_append(key, &id->number, sizeof(id->number));
-}
-
 static struct gt_op_thread *find_thread(struct gt_ops *ops, const struct gt_trace_event *event)
 {
-	struct gt_buf key = { 0 };
-	uint32_t number;
+	uint32_t number = gt_thread_number(&ops->thread_ids, event);
 
-	if (GT_LIKELY(ops->last_known && same_id(&event->pid, &ops->last_pid) &&
-		      same_id(&event->tid, &ops->last_tid)))
-		return &ops->threads[ops->last_thread];
-	put_id(&key, &event->pid);
-	put_id(&key, &event->tid);
-	number = key.failed ? GT_INTERN_FAILED : gt_intern(&ops->thread_ids, gt_buf_str(&key));
-	gt_buf_release(&key);
 	if (number == GT_INTERN_FAILED)
 		return NULL;
 	if (number >= ops->thread_cap) {
@@ -66,12 +44,9 @@ static struct gt_op_thread *find_thread(struct gt_ops *ops, const struct gt_trac
 		ops->threads = threads;
 		ops->thread_cap = cap;
 	}
-	ops->last_known = !event->pid.text.ptr && !event->tid.text.ptr;
-	ops->last_pid = event->pid;
-	ops->last_tid = event->tid;
-	ops->last_thread = number;
 	ops->threads[number].pid = event->pid.number;
-	ops->threads[number].is_first = same_id(&event->pid, &event->tid);
+	ops->threads[number].is_first = !event->pid.text.ptr && !event->tid.text.ptr &&
+					event->pid.number == event->tid.number;
 	return &ops->threads[number];
 }
 
@@ -83,11 +58,6 @@ static int64_t external_id(const struct gt_trace_event *event)
 
 	return id || !gt_ops_is_old(event) ? id
 					   : gt_trace_event_id(event, GT_STR("\"external id\""));
-}
-
-static int64_t correlation(const struct gt_trace_event *event)
-{
-	return gt_trace_event_id(event, GT_STR("\"correlation\""));
 }
 
 static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
@@ -119,11 +89,11 @@ static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 
 /* What a call says about its operator. */
 static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
-			 struct gt_op_slice *slice)
+			 int64_t correlation, struct gt_op_slice *slice)
 {
 	int64_t external = external_id(event);
 
-	slice->id = correlation(event);
+	slice->id = correlation;
 	if (external && external != slice->id) {
 		slice->id = external;
 		slice->id_kind = GT_ID_EXTERNAL;
@@ -134,7 +104,8 @@ static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
 	return 0;
 }
 
-static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
+static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns,
+		    int64_t correlation)
 {
 	struct gt_op_slice slice = { .start_ns = event->ts_ns, .end_ns = event->ts_ns + dur_ns };
 	uint32_t kind = GT_OP_HOST;
@@ -151,7 +122,7 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 		return add_slice(ops, event, &slice, kind);
 	default:
 		slice.kind = GT_SLICE_CALL;
-		if (identify_call(ops, event, &slice) < 0)
+		if (identify_call(ops, event, correlation, &slice) < 0)
 			return -ENOMEM;
 		return add_slice(ops, event, &slice, kind);
 	}
@@ -164,20 +135,21 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 /* The GPU's time goes to its operator by External id. From 2022 to 2024 Kineto put the correlation
  * in its place where there was no operator: such a one counts only when the call agrees. */
 static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, bool is_tf32,
-		    int64_t dur_ns)
+		    int64_t dur_ns, int64_t correlation)
 {
-	int64_t external = external_id(event), call = correlation(event);
-	bool by_external = external && external != call;
+	int64_t external = external_id(event);
+	bool by_external = external && external != correlation;
 
 	if (GT_UNLIKELY(is_tf32) &&
-	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_tf32_id(call)))
+	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_tf32_id(correlation)))
 		return -ENOMEM;
 	if (by_external)
 		return gt_id_map_add(&ops->by_external, external, dur_ns);
-	return call ? gt_id_map_add(&ops->by_correlation, call, dur_ns) : 0;
+	return correlation ? gt_id_map_add(&ops->by_correlation, correlation, dur_ns) : 0;
 }
 
-static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
+static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns,
+		   int64_t correlation)
 {
 	struct gt_op_key key = { .kind = event->cat == GT_CAT_GPU_ANNOTATION ? GT_OP_GPU_RANGE
 									     : GT_OP_GPU };
@@ -190,10 +162,11 @@ static int add_gpu(struct gt_ops *ops, const struct gt_trace_event *event, int64
 	row = &ops->rows[number];
 	row->calls++;
 	gt_ops_sum(&row->self_gpu_ns, dur_ns);
-	return key.kind == GT_OP_GPU ? link_gpu(ops, event, info->is_tf32, dur_ns) : 0;
+	return key.kind == GT_OP_GPU ? link_gpu(ops, event, info->is_tf32, dur_ns, correlation) : 0;
 }
 
-int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns)
+int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns,
+	       int64_t correlation)
 {
 	if (!ops->has_ns)
 		ops->has_ns = event->ts_ns % 1000 || dur_ns % 1000;
@@ -203,15 +176,15 @@ int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t d
 	case GT_CAT_RUNTIME:
 	case GT_CAT_DRIVER:
 	case GT_CAT_OVERHEAD:
-		return add_host(ops, event, dur_ns);
+		return add_host(ops, event, dur_ns, correlation);
 	case GT_CAT_PYTHON:
-		return ops->stack_depth ? add_host(ops, event, dur_ns) : 0;
+		return ops->stack_depth ? add_host(ops, event, dur_ns, correlation) : 0;
 	case GT_CAT_KERNEL:
 	case GT_CAT_MEMCPY:
 	case GT_CAT_MEMSET:
 	case GT_CAT_SYNC:
 	case GT_CAT_GPU_ANNOTATION:
-		return add_gpu(ops, event, dur_ns);
+		return add_gpu(ops, event, dur_ns, correlation);
 	default:
 		return 0;
 	}
@@ -248,7 +221,7 @@ int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event)
 /* Whether an operator or range has the External id of GPU work or of a call. */
 static bool is_linked(struct gt_ops *ops)
 {
-	for (uint32_t i = 0; i < ops->thread_ids.count; i++) {
+	for (uint32_t i = 0; i < ops->thread_ids.ids.count; i++) {
 		const struct gt_op_slices *slices = &ops->threads[i].slices;
 
 		for (size_t k = 0; k < slices->count; k++) {
@@ -300,7 +273,7 @@ static struct gt_op_thread *find_main_thread(struct gt_ops *ops)
 {
 	struct gt_op_thread *main_thread = NULL;
 
-	for (uint32_t i = 0; i < ops->thread_ids.count; i++) {
+	for (uint32_t i = 0; i < ops->thread_ids.ids.count; i++) {
 		struct gt_op_thread *thread = &ops->threads[i];
 
 		if (!thread->has_ops)
@@ -310,7 +283,7 @@ static struct gt_op_thread *find_main_thread(struct gt_ops *ops)
 		if (!main_thread || is_rather_main(thread, main_thread))
 			main_thread = thread;
 	}
-	if (!main_thread && ops->thread_ids.count)
+	if (!main_thread && ops->thread_ids.ids.count)
 		return &ops->threads[0];
 	return main_thread && ops->in_doubt ? NULL : main_thread;
 }
@@ -353,7 +326,7 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 	ops->in_doubt = !is_linked(ops);
 	main_thread = from_torch ? find_main_thread(ops) : NULL;
 	ops->strays = main_thread ? &main_thread->slices : NULL;
-	for (uint32_t i = 0; !rc && i < ops->thread_ids.count; i++) {
+	for (uint32_t i = 0; !rc && i < ops->thread_ids.ids.count; i++) {
 		if (&ops->threads[i] != main_thread)
 			rc = nest_thread(ops, &ops->threads[i].slices);
 	}
@@ -365,7 +338,7 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 
 void gt_ops_release(struct gt_ops *ops)
 {
-	for (uint32_t i = 0; i < ops->thread_ids.count && i < ops->thread_cap; i++)
+	for (uint32_t i = 0; i < ops->thread_ids.ids.count && i < ops->thread_cap; i++)
 		gt_op_slices_release(&ops->threads[i].slices);
 	free(ops->threads);
 	free(ops->rows);
@@ -373,7 +346,7 @@ void gt_ops_release(struct gt_ops *ops)
 	gt_interner_release(&ops->names);
 	gt_interner_release(&ops->texts);
 	gt_interner_release(&ops->keys);
-	gt_interner_release(&ops->thread_ids);
+	gt_thread_ids_release(&ops->thread_ids);
 	gt_id_map_release(&ops->by_external);
 	gt_id_map_release(&ops->by_correlation);
 	gt_id_map_release(&ops->tf32);

@@ -11,6 +11,7 @@
 #include "interner.h"
 #include "op_memory.h"
 #include "op_slices.h"
+#include "thread_ids.h"
 #include "trace_event.h"
 
 enum gt_op_kind {
@@ -75,12 +76,9 @@ struct gt_ops {
 	struct gt_interner keys;  /* of the rows */
 	struct gt_op_row *rows;
 	size_t row_cap;
-	struct gt_interner thread_ids;
+	struct gt_thread_ids thread_ids;
 	struct gt_op_thread *threads;
 	size_t thread_cap;
-	struct gt_trace_id last_pid, last_tid; /* of last_thread, when known */
-	uint32_t last_thread;
-	bool last_known;
 	/* ns on the GPU by what links them to the host; 0 is no id */
 	struct gt_id_map by_external;
 	struct gt_id_map by_correlation;
@@ -103,8 +101,12 @@ struct gt_ops {
 /* stack_depth: as above. 0 or -ENOMEM; free it with gt_ops_release() in any case. */
 int gt_ops_init(struct gt_ops *ops, size_t stack_depth);
 
-/* Take in an event of phase X; event->ts_ns and dur_ns have been made sane. 0 or -ENOMEM. */
-int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns);
+/*
+ * Take in an event of phase X; event->ts_ns and dur_ns have been made sane. correlation: args has
+ * it, of a call or GPU work; 0: none. 0 or -ENOMEM.
+ */
+int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t dur_ns,
+	       int64_t correlation);
 
 /* The same for an instant event, of which only [memory] and [OutOfMemory] count. */
 int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event);

@@ -30,6 +30,20 @@ static inline bool gt_str_has(struct gt_str str, struct gt_str part)
 	return str.ptr && memmem(str.ptr, str.len, part.ptr, part.len);
 }
 
+/* The same without regard to case; word is in small letters. */
+static inline bool gt_str_has_nocase(struct gt_str text, struct gt_str word)
+{
+	for (size_t i = 0; i + word.len <= text.len; i++) {
+		size_t k = 0;
+
+		while (k < word.len && (text.ptr[i + k] | 0x20) == (word.ptr[k] | 0x20))
+			k++;
+		if (k == word.len)
+			return true;
+	}
+	return false;
+}
+
 static inline bool gt_text_ends(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);

@@ -82,23 +82,10 @@ static struct gt_summary_gpu *find_gpu(struct gt_summary *summary, int64_t devic
 	return &gpus[at];
 }
 
-static bool contains(struct gt_str text, struct gt_str lower_word)
-{
-	for (size_t i = 0; i + lower_word.len <= text.len; i++) {
-		size_t k = 0;
-
-		while (k < lower_word.len && (text.ptr[i + k] | 0x20) == (lower_word.ptr[k] | 0x20))
-			k++;
-		if (k == lower_word.len)
-			return true;
-	}
-	return false;
-}
-
 bool gt_summary_is_communication(struct gt_str name)
 {
-	return contains(name, GT_STR("nccl")) || contains(name, GT_STR("rccl")) ||
-	       contains(name, GT_STR("cross_device_reduce"));
+	return gt_str_has_nocase(name, GT_STR("nccl")) || gt_str_has_nocase(name, GT_STR("rccl")) ||
+	       gt_str_has_nocase(name, GT_STR("cross_device_reduce"));
 }
 
 static int64_t device_of(const struct gt_trace_event *event)
@@ -116,13 +103,15 @@ static uint64_t bytes_of(const struct gt_trace_event *event)
 }
 
 static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *table,
-			const struct gt_trace_event *event, uint64_t dur_ns)
+			const struct gt_trace_event *event, uint64_t dur_ns, int64_t correlation)
 {
+	struct gt_launched work = { .start_ns = event->ts_ns,
+				    .end_ns = event->ts_ns + (int64_t)dur_ns,
+				    .call = correlation,
+				    .is_kernel = event->cat == GT_CAT_KERNEL };
 	bool is_new;
 	struct gt_summary_stat *row = gt_summary_row(table, event->name, &is_new);
 	struct gt_summary_gpu *gpu = row ? find_gpu(summary, device_of(event)) : NULL;
-	int64_t end_ns = event->ts_ns + (int64_t)dur_ns;
-	struct gt_intervals *set;
 
 	if (!gpu)
 		return -ENOMEM;
@@ -132,28 +121,41 @@ static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *tab
 	if (event->cat != GT_CAT_KERNEL)
 		row->bytes = add_sat(row->bytes, bytes_of(event));
 	if (event->cat == GT_CAT_MEMCPY)
-		set = &gpu->memcpy;
+		work.kind = GT_LAUNCHED_MEMCPY;
 	else
-		set = row->marked ? &gpu->comm : &gpu->compute;
+		work.kind = row->marked ? GT_LAUNCHED_COMM : GT_LAUNCHED_COMPUTE;
 	gpu->ops++;
 	gpu->first_ns = GT_MIN(gpu->first_ns, event->ts_ns);
-	gpu->last_ns = GT_MAX(gpu->last_ns, end_ns);
-	return gt_intervals_add(set, event->ts_ns, end_ns);
+	gpu->last_ns = GT_MAX(gpu->last_ns, work.end_ns);
+	return gt_launched_add(&gpu->works, &work);
 }
 
-static void split_gpu_time(struct gt_summary_gpu *gpu)
+static int split_gpu_time(struct gt_summary_gpu *gpu)
 {
+	struct gt_intervals *const sets[] = { [GT_LAUNCHED_COMPUTE] = &gpu->compute,
+					      [GT_LAUNCHED_COMM] = &gpu->comm,
+					      [GT_LAUNCHED_MEMCPY] = &gpu->memcpy };
+	int rc = gt_launched_sort(&gpu->works);
+
+	for (size_t i = 0; !rc && i < gpu->works.count; i++) {
+		const struct gt_launched *work = &gpu->works.items[i];
+
+		rc = gt_intervals_add(sets[work->kind], work->start_ns, work->end_ns);
+	}
+	if (rc)
+		return rc;
 	gt_intervals_merge(&gpu->compute);
 	gt_intervals_merge(&gpu->comm);
 	gt_intervals_merge(&gpu->memcpy);
 	gpu->time = gt_gpu_time_of((uint64_t)gpu->last_ns - (uint64_t)gpu->first_ns, &gpu->compute,
 				   &gpu->comm, &gpu->memcpy);
+	return 0;
 }
 
 /* ---- host ------------------------------------------------------------------------------------ */
 
 static int add_host_call(struct gt_summary *summary, const struct gt_trace_event *event,
-			 uint64_t dur_ns)
+			 uint64_t dur_ns, int64_t correlation)
 {
 	bool is_new;
 	struct gt_summary_stat *row = gt_summary_row(&summary->calls, event->name, &is_new);
@@ -163,7 +165,7 @@ static int add_host_call(struct gt_summary *summary, const struct gt_trace_event
 	if (is_new)
 		row->marked = gt_call_blocks_host(event->name);
 	gt_summary_add_call(row, dur_ns);
-	return 0;
+	return gt_summary_add_launch(summary, event, dur_ns, correlation);
 }
 
 static int add_range(struct gt_summary *summary, const struct gt_trace_event *event,
@@ -174,28 +176,51 @@ static int add_range(struct gt_summary *summary, const struct gt_trace_event *ev
 
 	if (!row)
 		return -ENOMEM;
+	if (is_new)
+		row->wait = gt_host_wait_of_range(event->name);
 	gt_summary_add_call(row, dur_ns);
-	return 0;
+	return gt_summary_add_wait(summary, event, dur_ns, row->wait);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns)
+/* args has it of calls and of GPU work. 0: there is none. */
+static int64_t correlation_of(const struct gt_trace_event *event)
 {
 	switch (event->cat) {
 	case GT_CAT_KERNEL:
-		return add_gpu_work(summary, &summary->kernels, event, dur_ns);
 	case GT_CAT_MEMCPY:
 	case GT_CAT_MEMSET:
-		return add_gpu_work(summary, &summary->copies, event, dur_ns);
 	case GT_CAT_RUNTIME:
 	case GT_CAT_DRIVER:
-		return add_host_call(summary, event, dur_ns);
-	case GT_CAT_CPU_OP: /* steps of 2020 and 2021 */
+	case GT_CAT_OVERHEAD:
+	case GT_CAT_SYNC:
+		return gt_trace_event_id(event, GT_STR("\"correlation\""));
+	default:
+		return 0;
+	}
+}
+
+static int add_span(struct gt_summary *summary, const struct gt_trace_event *event, uint64_t dur_ns,
+		    int64_t correlation)
+{
+	switch (event->cat) {
+	case GT_CAT_KERNEL:
+		return add_gpu_work(summary, &summary->kernels, event, dur_ns, correlation);
+	case GT_CAT_MEMCPY:
+	case GT_CAT_MEMSET:
+		return add_gpu_work(summary, &summary->copies, event, dur_ns, correlation);
+	case GT_CAT_RUNTIME:
+	case GT_CAT_DRIVER:
+		return add_host_call(summary, event, dur_ns, correlation);
+	case GT_CAT_CPU_OP:
+		if (gt_str_starts(event->name, STEP_PREFIX)) /* of 2020 and 2021 */
+			return gt_summary_add_step(summary, event, dur_ns);
+		return gt_summary_add_wait(summary, event, dur_ns, gt_host_wait_of_op(event->name));
 	case GT_CAT_ANNOTATION:
 		if (gt_str_starts(event->name, STEP_PREFIX))
 			return gt_summary_add_step(summary, event, dur_ns);
-		return event->cat == GT_CAT_ANNOTATION ? add_range(summary, event, dur_ns) : 0;
+		return add_range(summary, event, dur_ns);
 	default:
 		return 0;
 	}
@@ -204,7 +229,7 @@ static int add_span(struct gt_summary *summary, const struct gt_trace_event *eve
 /* What happens at a time that is sane. */
 static int add_event(struct gt_summary *summary, const struct gt_trace_event *event)
 {
-	int64_t dur_ns;
+	int64_t dur_ns, correlation;
 	int rc = 0;
 
 	if (event->phase == 'i')
@@ -217,9 +242,10 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 	}
 	summary->negative += event->dur_ns < 0;
 	dur_ns = GT_MAX(GT_MIN(event->dur_ns, GT_SUMMARY_TIME_MAX_NS), 0);
+	correlation = correlation_of(event);
 	if (!summary->no_operators)
-		rc = gt_ops_add(&summary->ops, event, dur_ns);
-	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns);
+		rc = gt_ops_add(&summary->ops, event, dur_ns, correlation);
+	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns, correlation);
 }
 
 static int on_event(void *context, const struct gt_trace_event *event)
@@ -253,11 +279,14 @@ static int on_member(void *context, struct gt_str key, struct gt_str raw)
 
 static int finish(struct gt_summary *summary)
 {
-	int rc;
+	int rc = 0;
 
-	for (size_t i = 0; i < summary->gpu_count; i++)
-		split_gpu_time(&summary->gpus[i]);
-	rc = gt_summary_finish_steps(summary);
+	for (size_t i = 0; !rc && i < summary->gpu_count; i++)
+		rc = split_gpu_time(&summary->gpus[i]);
+	if (!rc)
+		rc = gt_summary_finish_launches(summary);
+	if (!rc)
+		rc = gt_summary_finish_steps(summary);
 	if (rc)
 		return rc;
 	gt_summary_finish_by(summary);
@@ -326,6 +355,7 @@ void gt_summary_free(struct gt_summary *summary)
 		gt_intervals_release(&summary->gpus[i].comm);
 		gt_intervals_release(&summary->gpus[i].memcpy);
 	}
+	gt_summary_release_launches(summary);
 	free(summary->gpus);
 	free(summary->steps);
 	free(summary->path);

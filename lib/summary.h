@@ -10,11 +10,16 @@
 #include "err.h"
 #include "gpu_time.h"
 #include "gz_reader.h"
+#include "host_waits.h"
+#include "idle.h"
 #include "interner.h"
 #include "intervals.h"
+#include "launch_stats.h"
+#include "launches.h"
 #include "op_report.h"
 #include "ops.h"
 #include "selection.h"
+#include "thread_ids.h"
 #include "trace_reader.h"
 
 enum gt_summary_by {
@@ -38,6 +43,7 @@ struct gt_summary_stat {
 	uint64_t max_ns;
 	uint64_t bytes; /* of copies and sets */
 	bool marked;    /* by its name: communication (a kernel), blocks the host (a call) */
+	enum gt_host_wait wait; /* of a range, by its name */
 };
 
 /* Rows by name: stats[i] belongs to name i. */
@@ -60,7 +66,11 @@ struct gt_summary_gpu {
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t ops;
-	struct gt_gpu_time time; /* at the end */
+	struct gt_launched_works works; /* while it is read */
+	/* at the end */
+	struct gt_gpu_time time;
+	struct gt_idle idle; /* adds up to time.idle_ns */
+	struct gt_launch_stats launch;
 };
 
 #define GT_TRACK_PARTS 3
@@ -123,6 +133,10 @@ struct gt_summary {
 	struct gt_summary_table categories; /* for this table alone */
 	struct gt_summary_table blocking;   /* the same: "cudaMemcpy < aten::item" */
 	struct gt_summary_tracks tracks;    /* the same: streams or threads */
+	/* while it is read */
+	struct gt_thread_ids thread_ids;
+	struct gt_launches launches;
+	struct gt_host_waits waits;
 	struct gt_ops ops;
 	struct gt_summary_gpu *gpus; /* by device */
 	size_t gpu_count;

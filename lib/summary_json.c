@@ -92,6 +92,7 @@ void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *o
 		else
 			gt_buf_text(out, ",\"overlap_pct\":null");
 		put_uint(out, "ops", gpu->ops);
+		gt_summary_put_launches_json(gpu, out);
 		gt_buf_byte(out, '}');
 	}
 	gt_buf_byte(out, ']');

@@ -27,8 +27,7 @@ struct gt_time_text gt_time_text(int64_t ns)
 	return ret;
 }
 
-/* The same of a time that is not negative; what is no int64_t is as good as its largest. */
-static struct gt_time_text time_text(uint64_t ns)
+struct gt_time_text gt_time_text_of(uint64_t ns)
 {
 	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
 }
@@ -47,11 +46,6 @@ void gt_summary_drain(const struct gt_summary_style *style, struct gt_buf *out)
 		return;
 	style->sink->put(style->sink->context, gt_buf_str(out));
 	out->len = 0;
-}
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -166,11 +160,11 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
 
 		gt_text_cell(&table, "%llu", (unsigned long long)stat->calls);
-		gt_text_cell(&table, "%s", time_text(stat->total_ns).text);
-		gt_text_cell(&table, "%s", time_text(gt_summary_mean_ns(stat)).text);
-		gt_text_cell(&table, "%s", time_text(stat->min_ns).text);
-		gt_text_cell(&table, "%s", time_text(stat->max_ns).text);
-		gt_text_cell(&table, "%.1f%%", percent(stat->total_ns, total));
+		gt_text_cell(&table, "%s", gt_time_text_of(stat->total_ns).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(gt_summary_mean_ns(stat)).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(stat->min_ns).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(stat->max_ns).text);
+		gt_text_cell(&table, "%.1f%%", gt_percent(stat->total_ns, total));
 		gt_text_cell_name(&table, gt_interned(&stats->names, rows[i]));
 	}
 	free(rows);
@@ -193,18 +187,18 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 		const struct gt_summary_gpu *gpu = &summary->gpus[i];
 
 		gt_text_cell(&table, "%lld", (long long)gpu->device);
-		gt_text_cell(&table, "%s", time_text(gpu->time.span_ns).text);
-		gt_text_cell(&table, "%.2f%%", percent(gpu->time.busy_ns, gpu->time.span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->time.compute_ns, gpu->time.span_ns));
-		gt_text_cell(&table, "%.2f%%", percent(gpu->time.idle_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%s", gt_time_text_of(gpu->time.span_ns).text);
+		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->time.busy_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->time.compute_ns, gpu->time.span_ns));
+		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->time.idle_ns, gpu->time.span_ns));
 		gt_text_cell(&table, "%.2f%%",
-			     percent(gpu->time.exposed_comm_ns, gpu->time.span_ns));
+			     gt_percent(gpu->time.exposed_comm_ns, gpu->time.span_ns));
 		gt_text_cell(&table, "%.2f%%",
-			     percent(gpu->time.exposed_memcpy_ns, gpu->time.span_ns));
+			     gt_percent(gpu->time.exposed_memcpy_ns, gpu->time.span_ns));
 		if (gpu->time.comm_ns)
 			gt_text_cell(&table, "%.1f%%",
-				     percent(gpu->time.comm_ns - gpu->time.exposed_comm_ns,
-					     gpu->time.comm_ns));
+				     gt_percent(gpu->time.comm_ns - gpu->time.exposed_comm_ns,
+						gpu->time.comm_ns));
 		else
 			gt_text_cell(&table, "-");
 	}
@@ -222,8 +216,8 @@ static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 		return;
 	}
 	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", range.count,
-		      range.count == 1 ? "" : "s", time_text(range.min).text,
-		      time_text(range.median).text, time_text(range.max).text);
+		      range.count == 1 ? "" : "s", gt_time_text_of(range.min).text,
+		      gt_time_text_of(range.median).text, gt_time_text_of(range.max).text);
 }
 
 static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,
@@ -285,6 +279,7 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 	if (!style->brief) {
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
+		gt_summary_put_launches(summary, style, out);
 	}
 	switch (style->by) {
 	case GT_SUMMARY_BY_ANY:

@@ -43,6 +43,24 @@ void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summ
 void gt_summary_put_steps_csv(const struct gt_summary *summary,
 			      const struct gt_summary_style *style, struct gt_buf *out);
 
+/* ---- what launches tell ---- */
+
+/* Take in a call into CUDA or HIP with its correlation, 0: none. 0 or -ENOMEM. */
+int gt_summary_add_launch(struct gt_summary *summary, const struct gt_trace_event *event,
+			  uint64_t dur_ns, int64_t correlation);
+/* Take in an operator or range by its name, which may be GT_WAIT_NONE. 0 or -ENOMEM. */
+int gt_summary_add_wait(struct gt_summary *summary, const struct gt_trace_event *event,
+			uint64_t dur_ns, enum gt_host_wait wait);
+/* For each GPU, why it was idle and how it was fed. 0 or -ENOMEM. */
+int gt_summary_finish_launches(struct gt_summary *summary);
+void gt_summary_release_launches(struct gt_summary *summary);
+
+/* Two tables, of what there is. */
+void gt_summary_put_launches(const struct gt_summary *summary, const struct gt_summary_style *style,
+			     struct gt_buf *out);
+/* ,"idle":{…},"launch":{…} */
+void gt_summary_put_launches_json(const struct gt_summary_gpu *gpu, struct gt_buf *out);
+
 /* ---- one table ---- */
 
 /* Take in what the table wants of an event of any phase and time. 0 or -ENOMEM. */
@@ -54,12 +72,19 @@ void gt_summary_release_by(struct gt_summary *summary);
 
 /* ---- what the outputs share ---- */
 
+static inline double gt_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 struct gt_time_text {
 	char text[32];
 };
 
 /* "1.234ms": four digits are enough to read. */
 struct gt_time_text gt_time_text(int64_t ns);
+/* The same of a time that is not negative; what is no int64_t is as good as its largest. */
+struct gt_time_text gt_time_text_of(uint64_t ns);
 
 /* "1234.567": all of it. */
 void gt_summary_put_us(struct gt_buf *out, int64_t ns);

@@ -11,11 +11,6 @@ static size_t rows_shown(const struct gt_summary *summary, const struct gt_summa
 	return style->limit ? GT_MIN(style->limit, summary->step_count) : summary->step_count;
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out)
 {
@@ -39,7 +34,7 @@ void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summ
 		if (on_gpu) {
 			gt_text_cell(&table, "%s", gt_time_text((int64_t)step->gpu_busy_ns).text);
 			gt_text_cell(&table, "%.1f%%",
-				     percent(step->gpu_busy_ns, step->dur_ns) /
+				     gt_percent(step->gpu_busy_ns, step->dur_ns) /
 					     (double)summary->gpu_count);
 		}
 		gt_text_cell_name(&table, gt_interned(&summary->step_names, step->name));

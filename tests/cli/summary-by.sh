@@ -16,7 +16,7 @@ cat >trace.json <<'END'
 ]}
 END
 for key in category step stream thread annotation memcpy blocking; do
-	gtrace summary --by $key trace.json | sed 1,/overlap/d | sed 1,3d
+	gtrace summary --by $key trace.json | sed 1,/deepest/d | sed 1,2d
 	gtrace summary --by $key --format csv trace.json
 	gtrace summary --by $key --format markdown --limit 1 trace.json | tail -n 1
 	gtrace summary --by $key --format json trace.json | python3 -c '
