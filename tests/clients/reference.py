@@ -21,9 +21,14 @@ KERNEL = {'kernel', 'Kernel', 'mtia_ccp_events'}
 MEMCPY = {'gpu_memcpy', 'Memcpy'}
 MEMSET = {'gpu_memset', 'Memset'}
 COMM = re.compile('nccl|rccl|cross_device_reduce', re.I)
+CALL = {'cuda_runtime', 'cuda_driver', 'Runtime', 'mtia_runtime', 'xpu_runtime'}
+OPERATOR = {'cpu_op', 'Operator'}
+DATA = re.compile(r'enumerate\(DataLoader\)#')
+DATA_RANGE = re.compile('dataload|data_load|data load|load_data', re.I)
+COMM_OP = re.compile('c10d::|_c10d_functional::|c10d_functional::|record_param_comms|(nccl|gloo|mpi|ucc|xccl):')
 
 
-class Span(collections.namedtuple('Span', 'cat name device start end correlation')):
+class Span(collections.namedtuple('Span', 'cat name device start end correlation thread')):
     pass
 
 
@@ -52,7 +57,8 @@ def spans(events):
         args = event.get('args') or {}
         device = args.get('device', event.get('pid'))
         yield Span(event.get('cat'), event.get('name', ''), int(device) if str(device).isdigit() else 0,
-                   start, start + max(dur, 0), args.get('correlation'))
+                   start, start + max(dur, 0), args.get('correlation'),
+                   (str(event.get('pid')), str(event.get('tid'))))
 
 
 def union(intervals):
@@ -77,6 +83,112 @@ def split(gpu):
     lengths = {kind: union(intervals) for kind, intervals in sets.items()}
     return {'span': whole, 'busy': every, 'idle': whole - every, **lengths,
             'exposed_comm': with_comm - lengths['compute'], 'exposed_memcpy': every - with_comm}
+
+
+def waits(host):
+    """By thread, when it waited: for data, and for data or communication."""
+    found = collections.defaultdict(lambda: ([], []))
+    for span in host:
+        is_range = span.cat == 'user_annotation'
+        if (span.cat not in OPERATOR and not is_range) or span.name.startswith('ProfilerStep#'):
+            continue
+        data = DATA.match(span.name) or (is_range and DATA_RANGE.search(span.name))
+        if data:
+            found[span.thread][0].append((span.start, span.end))
+        if data or COMM_OP.match(span.name):
+            found[span.thread][1].append((span.start, span.end))
+    return found
+
+
+def calls_of(host):
+    """By correlation; one that several calls have is left out."""
+    calls = collections.defaultdict(list)
+    for span in host:
+        if span.cat in CALL and span.correlation:
+            calls[span.correlation].append(span)
+    return {correlation: some[0] for correlation, some in calls.items() if len(some) == 1}
+
+
+def within(intervals, start, end):
+    return union((max(a, start), min(b, end)) for a, b in intervals if a < end and b > start)
+
+
+def idle_causes(gpu, calls, waiting):
+    """As "idle" in gtrace-summary(1), in ns; a gap at a time."""
+    causes = dict.fromkeys(('host_late', 'launch_latency', 'communication', 'data_loading', 'unknown'), 0)
+    by_start = collections.defaultdict(list)
+    for span in gpu:
+        by_start[span.start].append(span)
+    busy = sorted((s.start, s.end) for s in gpu)
+    covered = busy[0][1]
+    for start, end in busy:
+        if start > covered:
+            known = [calls[s.correlation] for s in by_start[start] if s.correlation in calls]
+            if known:
+                call = min(known, key=lambda c: c.start)
+                launch = max(min(call.start, start), covered)
+                data, either = waiting[call.thread] if call.thread in waiting else ([], [])
+                data = within(data, covered, launch)
+                either = within(either, covered, launch)
+                causes['data_loading'] += data
+                causes['communication'] += either - data
+                causes['host_late'] += launch - covered - either
+                causes['launch_latency'] += start - launch
+            else:
+                causes['unknown'] += start - covered
+        covered = max(covered, end)
+    return causes
+
+
+def launch_stats(gpu, every, calls):
+    """As "launch" in gtrace-summary(1); every: the work of all GPUs."""
+    pieces = collections.Counter(s.correlation for s in every)
+    linked = [(s, calls[s.correlation]) for s in gpu if s.correlation in calls]
+    kernels = [s for s in gpu if s.cat in KERNEL]
+    first = {}
+    for span, call in linked:
+        if span.cat in KERNEL:
+            first[call] = min(first.get(call, span.start), span.start)
+    delays = sorted(max(start - call.end, 0) for call, start in first.items())
+    alone = [(s, c) for s, c in linked if s.cat in KERNEL and pieces[s.correlation] == 1]
+    queued = [(min(c.start, s.start), s.end) for s, c in linked]
+    changes = sorted([(end, 0) for start, end in queued if end > start] +
+                     [(start, 1) for start, end in queued if end > start])
+    depth = deepest = 0
+    for _, up in changes:
+        depth += 1 if up else -1
+        deepest = max(deepest, depth)
+    begin, end = min(s.start for s in gpu), max(s.end for s in gpu)
+    area = sum(b - max(a, begin) for a, b in queued)
+    count = len(delays)
+    return {'linked': len(linked), 'launches': count, 'kernels': len(kernels),
+            'short_kernels': sum(s.end - s.start < 10000 for s in kernels), 'alone': len(alone),
+            'shorter_than_call': sum(s.end - s.start < c.end - c.start for s, c in alone),
+            'queue_max': max(deepest, int(bool(queued))),
+            'queue_mean': area / (end - begin) if end > begin else 0,
+            'delay_median_us': count and (delays[(count - 1) // 2] + delays[count // 2]) // 2,
+            'delay_p99_us': count and delays[-(-99 * count // 100) - 1],
+            'delay_max_us': count and delays[-1]}
+
+
+def wrong_launches(row, gpu, every, host):
+    """What is wrong with "idle" and "launch" of a GPU, or None."""
+    calls = calls_of(host)
+    want = launch_stats(gpu, every, calls)
+    if not want['linked']:
+        return None if row['idle'] is None and row['launch'] is None else 'links without correlations'
+    got = {key: to_ns(row['idle'][f'{key}_us']) for key in ('host_late', 'launch_latency', 'communication',
+                                                             'data_loading', 'unknown')}
+    if got != idle_causes(gpu, calls, waits(host)):
+        return f'idle: {got}, not {idle_causes(gpu, calls, waits(host))}'
+    if sum(got.values()) != to_ns(row['idle_us']):
+        return f'idle: {got} is not {row["idle_us"]}'
+    got = {key: to_ns(value) or 0 if key.endswith('_us') else float(value)
+           for key, value in row['launch'].items()}
+    got['queue_mean'] -= want.pop('queue_mean')
+    if abs(got.pop('queue_mean')) > 0.0001 or got != want:
+        return f'launch: {got}, not {want}'
+    return None
 
 
 def table(some):
@@ -124,6 +236,9 @@ def compare(path, gtrace):
         got = {key: to_ns(row[f'{key}_us']) for key in want}
         if got != want:
             return f'GPU {row["device"]}: {got}, not {want}'
+        why = wrong_launches(row, [span for span in gpu if span.device == row['device']], gpu, all_spans)
+        if why:
+            return f'GPU {row["device"]}: {why}'
 
     steps = sorted(s.start for s in all_spans if s.name.startswith('ProfilerStep#') and
                    s.cat in ('user_annotation', 'cpu_op', 'Operator'))
