@@ -14,7 +14,11 @@ static void add_gap(struct gt_idle *idle, const struct gt_host_waits *waits,
 		idle->unknown_ns += (uint64_t)(to_ns - from_ns);
 		return;
 	}
-	launch_ns = GT_MAX(GT_MIN(call->start_ns, to_ns), from_ns);
+	if (call->start_ns <= from_ns) {
+		idle->queued_ns += (uint64_t)(to_ns - from_ns);
+		return;
+	}
+	launch_ns = GT_MIN(call->start_ns, to_ns);
 	waited = gt_host_waited(waits, call->thread, from_ns, launch_ns);
 	idle->data_loading_ns += waited.data_ns;
 	idle->communication_ns += waited.communication_ns;

@@ -3,9 +3,10 @@
  *
  * The piece of work that ends a gap names its cause, with the call that launched it; of several
  * that begin together, the one that was launched first. Until the beginning of that call the host
- * was late. From then on it is launch latency: the work was launched, and nothing else ran. While
- * the host was late, the thread that made the call may have waited for data or for communication:
- * see host_waits.h. Where the call is not in the file nothing is known.
+ * was late, and from then on it is launch latency. While the host was late, the thread that made
+ * the call may have waited for data or for communication: see host_waits.h. Where that call had
+ * begun before the gap, the work was queued, and waited for what is not seen. Where the call is not
+ * in the file nothing is known.
  */
 #ifndef GT_IDLE_H
 #define GT_IDLE_H
@@ -17,6 +18,7 @@
 struct gt_idle { /* together: all that is idle */
 	uint64_t host_late_ns;
 	uint64_t launch_latency_ns;
+	uint64_t queued_ns;
 	uint64_t communication_ns;
 	uint64_t data_loading_ns;
 	uint64_t unknown_ns;

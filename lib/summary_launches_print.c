@@ -17,10 +17,10 @@ static bool is_known(const struct gt_summary_gpu *gpu)
 static void put_idle(const struct gt_summary *summary, const struct gt_summary_style *style,
 		     struct gt_buf *out)
 {
-	static const char *const titles[] = { "GPU",           "idle",
-					      "host late",     "launch latency",
-					      "communication", "data loading",
-					      "not known" };
+	static const char *const titles[] = { "GPU",          "idle",
+					      "host late",    "launch latency",
+					      "queued",       "comm wait",
+					      "data loading", "unknown" };
 	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
 
 	gt_summary_put_title(out, style, "Idle time by cause", 0, 0);
@@ -34,6 +34,7 @@ static void put_idle(const struct gt_summary *summary, const struct gt_summary_s
 		gt_text_cell(&table, "%s", gt_time_text_of(gpu->time.idle_ns).text);
 		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.host_late_ns, span_ns));
 		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.launch_latency_ns, span_ns));
+		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.queued_ns, span_ns));
 		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.communication_ns, span_ns));
 		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.data_loading_ns, span_ns));
 		gt_text_cell(&table, "%.2f%%", gt_percent(gpu->idle.unknown_ns, span_ns));
@@ -106,6 +107,8 @@ static void put_idle_json(const struct gt_idle *idle, struct gt_buf *out)
 	gt_summary_put_us(out, (int64_t)idle->host_late_ns);
 	gt_buf_text(out, ",\"launch_latency_us\":");
 	gt_summary_put_us(out, (int64_t)idle->launch_latency_ns);
+	gt_buf_text(out, ",\"queued_us\":");
+	gt_summary_put_us(out, (int64_t)idle->queued_ns);
 	gt_buf_text(out, ",\"communication_us\":");
 	gt_summary_put_us(out, (int64_t)idle->communication_ns);
 	gt_buf_text(out, ",\"data_loading_us\":");

@@ -25,6 +25,7 @@ CALL = {'cuda_runtime', 'cuda_driver', 'Runtime', 'mtia_runtime', 'xpu_runtime'}
 OPERATOR = {'cpu_op', 'Operator'}
 DATA = re.compile(r'enumerate\(DataLoader\)#')
 DATA_RANGE = re.compile('dataload|data_load|data load|load_data', re.I)
+IDLE_CAUSES = 'host_late', 'launch_latency', 'queued', 'communication', 'data_loading', 'unknown'
 COMM_OP = re.compile('c10d::|_c10d_functional::|c10d_functional::|record_param_comms|(nccl|gloo|mpi|ucc|xccl):')
 
 
@@ -115,7 +116,7 @@ def within(intervals, start, end):
 
 def idle_causes(gpu, calls, waiting):
     """As "idle" in gtrace-summary(1), in ns; a gap at a time."""
-    causes = dict.fromkeys(('host_late', 'launch_latency', 'communication', 'data_loading', 'unknown'), 0)
+    causes = dict.fromkeys(IDLE_CAUSES, 0)
     by_start = collections.defaultdict(list)
     for span in gpu:
         by_start[span.start].append(span)
@@ -126,7 +127,11 @@ def idle_causes(gpu, calls, waiting):
             known = [calls[s.correlation] for s in by_start[start] if s.correlation in calls]
             if known:
                 call = min(known, key=lambda c: c.start)
-                launch = max(min(call.start, start), covered)
+                if call.start <= covered:
+                    causes['queued'] += start - covered
+                    covered = max(covered, end)
+                    continue
+                launch = min(call.start, start)
                 data, either = waiting[call.thread] if call.thread in waiting else ([], [])
                 data = within(data, covered, launch)
                 either = within(either, covered, launch)
@@ -177,8 +182,7 @@ def wrong_launches(row, gpu, every, host):
     want = launch_stats(gpu, every, calls)
     if not want['linked']:
         return None if row['idle'] is None and row['launch'] is None else 'links without correlations'
-    got = {key: to_ns(row['idle'][f'{key}_us']) for key in ('host_late', 'launch_latency', 'communication',
-                                                             'data_loading', 'unknown')}
+    got = {key: to_ns(row['idle'][f'{key}_us']) for key in IDLE_CAUSES}
     if got != idle_causes(gpu, calls, waits(host)):
         return f'idle: {got}, not {idle_causes(gpu, calls, waits(host))}'
     if sum(got.values()) != to_ns(row['idle_us']):

@@ -38,7 +38,7 @@ static struct gt_summary *load(const char *text)
 	for (size_t i = 0; i < summary->gpu_count; i++) {
 		const struct gt_idle *idle = &summary->gpus[i].idle;
 
-		assert_int_equal(idle->host_late_ns + idle->launch_latency_ns +
+		assert_int_equal(idle->host_late_ns + idle->launch_latency_ns + idle->queued_ns +
 					 idle->communication_ns + idle->data_loading_ns +
 					 idle->unknown_ns,
 				 summary->gpus[i].time.idle_ns);
@@ -52,6 +52,7 @@ static void assert_idle(const struct gt_summary *summary, struct gt_idle want)
 
 	assert_int_equal(idle->host_late_ns, want.host_late_ns);
 	assert_int_equal(idle->launch_latency_ns, want.launch_latency_ns);
+	assert_int_equal(idle->queued_ns, want.queued_ns);
 	assert_int_equal(idle->communication_ns, want.communication_ns);
 	assert_int_equal(idle->data_loading_ns, want.data_loading_ns);
 	assert_int_equal(idle->unknown_ns, want.unknown_ns);
@@ -70,8 +71,10 @@ static void test_late_or_latency(void **state)
 						   CALL("9", "5", "3", "2")));
 
 	(void)state;
-	/* 30 … 42; 20 … 23, 42 … 50 and 60 … 70 */
-	assert_idle(summary, (struct gt_idle){ .host_late_ns = 12000, .launch_latency_ns = 21000 });
+	/* 30 … 42; 42 … 50; 20 … 23 and 60 … 70 */
+	assert_idle(summary, (struct gt_idle){ .host_late_ns = 12000,
+					       .launch_latency_ns = 8000,
+					       .queued_ns = 13000 });
 	gt_summary_free(summary);
 }
 
@@ -203,13 +206,15 @@ static void test_output(void **state)
 	(void)state;
 	print(summary, GT_SUMMARY_TABLE, &table);
 	/* Idle of 50: 13 … 20, 22 … 26, 36 … 40, 42 … 50, all launched before. */
-	assert_non_null(strstr(table.data, "  0  23.00us      0.00%          46.00%          0.00%"
-					   "         0.00%  0.00%\n"));
+	assert_non_null(strstr(table.data,
+			       "  0  23.00us      0.00%           0.00%  46.00%      0.00%"
+			       "         0.00%  0.00%\n"));
 	assert_non_null(strstr(table.data, "  0         3       6.000us  13.00us  13.00us"
 					   "   80.0%   50.0%   2.46  5\n"));
 	print(summary, GT_SUMMARY_JSON, &json);
 	assert_non_null(strstr(json.data,
-			       ",\"idle\":{\"host_late_us\":0.000,\"launch_latency_us\":23.000,"
+			       ",\"idle\":{\"host_late_us\":0.000,\"launch_latency_us\":0.000,"
+			       "\"queued_us\":23.000,"
 			       "\"communication_us\":0.000,\"data_loading_us\":0.000,"
 			       "\"unknown_us\":0.000},\"launch\":{\"linked\":5,\"launches\":3,"
 			       "\"delay_median_us\":6.000,\"delay_p99_us\":13.000,"
