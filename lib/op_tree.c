@@ -31,11 +31,8 @@ struct open_slice {
 	struct node only; /* the first one in it, not yet added to its row: it may be left out */
 	uint64_t inner;
 	uint8_t kind;
-};
-
-struct frame { /* of Python */
-	int64_t end_ns;
-	uint32_t name;
+	bool in_backward; /* where all have the stack of the forward pass */
+	uint32_t backward_stack;
 };
 
 struct nest {
@@ -43,9 +40,7 @@ struct nest {
 	struct open_slice *open;
 	size_t depth;
 	size_t cap;
-	struct frame *frames;
-	size_t frame_depth;
-	size_t frame_cap;
+	struct gt_op_frames frames;
 };
 
 static int64_t difference(int64_t a, int64_t b)
@@ -173,47 +168,28 @@ static bool link_call(struct nest *nest, const struct gt_op_slice *call)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static int push_frame(struct nest *nest, const struct gt_op_slice *slice)
-{
-	if (nest->frame_depth == nest->frame_cap) {
-		size_t cap = nest->frame_cap ? nest->frame_cap * 2 : 64;
-		struct frame *frames = realloc(nest->frames, cap * sizeof(*frames));
-
-		if (!frames)
-			return -ENOMEM;
-		nest->frames = frames;
-		nest->frame_cap = cap;
-	}
-	nest->frames[nest->frame_depth++] = (struct frame){ slice->end_ns, slice->row };
-	return 0;
-}
-
-/* The row of a slice with the stack that is open now; the file may name one of its own. */
-static uint32_t row_with_stack(struct nest *nest, uint32_t number)
+/* The row of a slice that has just been opened, with its stack. */
+static uint32_t row_with_stack(struct nest *nest, const struct gt_op_slice *slice)
 {
 	struct gt_ops *ops = nest->ops;
-	const struct gt_op_row *row = &ops->rows[number];
+	struct open_slice *open = &nest->open[nest->depth - 1];
+	const struct gt_op_row *row = &ops->rows[slice->row];
 	struct gt_op_key key = { row->name,   row->kind,  row->dims,
 				 row->values, row->stack, row->dtype };
-	struct gt_buf text = { 0 };
-	size_t shown = 0;
 
-	if (row->stack || !nest->frame_depth)
-		return number;
-	for (size_t i = nest->frame_depth; i-- && shown < ops->stack_depth;) {
-		struct gt_str name = gt_interned(&ops->names, nest->frames[i].name);
-
-		if (gt_ops_is_hidden_frame(name))
-			continue;
-		gt_buf_append(&text, name.ptr, name.len);
-		gt_buf_byte(&text, '\n');
-		shown++;
+	open->in_backward = nest->depth > 1 && open[-1].in_backward;
+	open->backward_stack = open->in_backward ? open[-1].backward_stack : 0;
+	if (slice->kind == GT_SLICE_OP && gt_op_stacks_backward(ops, slice->id, &key.stack)) {
+		open->in_backward = true;
+		open->backward_stack = key.stack;
 	}
-	key.stack = text.failed ? GT_INTERN_FAILED
-		    : shown     ? gt_intern(&ops->texts, gt_buf_str(&text))
-				: 0;
-	gt_buf_release(&text);
-	return key.stack == GT_INTERN_FAILED ? key.stack : gt_ops_row(ops, &key);
+	if (open->in_backward)
+		key.stack = open->backward_stack;
+	else if (slice->kind == GT_SLICE_OP)
+		key.stack = gt_op_frames_stack(&nest->frames, ops, slice->row);
+	if (key.stack == row->stack || key.stack == GT_INTERN_FAILED)
+		return key.stack == row->stack ? slice->row : GT_INTERN_FAILED;
+	return gt_ops_row(ops, &key);
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
@@ -248,9 +224,9 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 		gpu_ns = gt_id_map_find(&ops->by_external, slice->id);
 		open->node.self_gpu_ns = gpu_ns ? *gpu_ns : 0;
 		open->node.has_tf32 = ops->tf32.count && gt_id_map_find(&ops->tf32, slice->id);
-		if (ops->stack_depth)
-			open->node.row = row_with_stack(nest, slice->row);
 	}
+	if (ops->stack_depth)
+		open->node.row = row_with_stack(nest, slice);
 	if (ops->memory.count && slice->kind != GT_SLICE_FAILURE)
 		open->node.bytes = gt_op_memory_claim(&ops->memory, slice->start_ns, slice->end_ns);
 	return open->node.row == GT_INTERN_FAILED ? -ENOMEM : 0;
@@ -278,14 +254,10 @@ static int tell_call(struct nest *nest, const struct gt_op_slice *call)
 
 static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
 {
-	if (slice->kind == GT_SLICE_FRAME) {
-		while (nest->frame_depth &&
-		       ends_before(nest->frames[nest->frame_depth - 1].end_ns, slice))
-			nest->frame_depth--;
-		return push_frame(nest, slice);
-	}
-	while (nest->frame_depth && nest->frames[nest->frame_depth - 1].end_ns <= slice->start_ns)
-		nest->frame_depth--;
+	if (nest->ops->stack_depth && gt_op_frames_pass(&nest->frames, slice) < 0)
+		return -ENOMEM;
+	if (slice->kind == GT_SLICE_FRAME)
+		return 0;
 	while (nest->depth && nest->open[nest->depth - 1].end_ns <= slice->start_ns)
 		close_slice(nest);
 	if (slice->kind == GT_SLICE_CALL) {
@@ -311,6 +283,6 @@ int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices)
 	while (!rc && nest.depth)
 		close_slice(&nest);
 	free(nest.open);
-	free(nest.frames);
+	free(nest.frames.items);
 	return rc;
 }

@@ -129,6 +129,8 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 	slice.kind = GT_SLICE_OP;
 	slice.id = external_id(event);
 	slice.id_kind = slice.id ? GT_ID_EXTERNAL : GT_ID_NONE;
+	if (ops->stack_depth && gt_op_stacks_add(ops, event, slice.id) < 0)
+		return -ENOMEM;
 	return add_slice(ops, event, &slice, kind);
 }
 
@@ -288,6 +290,16 @@ static struct gt_op_thread *find_main_thread(struct gt_ops *ops)
 	return main_thread && ops->in_doubt ? NULL : main_thread;
 }
 
+/* Stacks of one thread may be those of another: then all are sorted first. */
+static int find_stacks(struct gt_ops *ops)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < ops->thread_ids.ids.count; i++)
+		rc = gt_op_slices_sort(&ops->threads[i].slices);
+	return rc ? rc : gt_op_stacks_finish(ops);
+}
+
 static int nest_thread(struct gt_ops *ops, struct gt_op_slices *slices)
 {
 	int rc = gt_op_slices_sort(slices);
@@ -323,6 +335,8 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 	struct gt_op_thread *main_thread;
 
 	finish_gpu_rows(ops, from_torch);
+	if (!rc && ops->stack_depth)
+		rc = find_stacks(ops);
 	ops->in_doubt = !is_linked(ops);
 	main_thread = from_torch ? find_main_thread(ops) : NULL;
 	ops->strays = main_thread ? &main_thread->slices : NULL;
@@ -350,5 +364,6 @@ void gt_ops_release(struct gt_ops *ops)
 	gt_id_map_release(&ops->by_external);
 	gt_id_map_release(&ops->by_correlation);
 	gt_id_map_release(&ops->tf32);
+	gt_op_stacks_release(&ops->stacks);
 	gt_op_memory_release(&ops->memory);
 }

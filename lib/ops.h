@@ -11,6 +11,7 @@
 #include "interner.h"
 #include "op_memory.h"
 #include "op_slices.h"
+#include "op_stacks.h"
 #include "thread_ids.h"
 #include "trace_event.h"
 
@@ -85,6 +86,7 @@ struct gt_ops {
 	struct gt_id_map tf32; /* of these ids those of TF32 kernels; correlations are negated */
 	struct gt_op_memory memory;
 	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
+	struct gt_op_stacks stacks;
 	bool has_operators;
 	bool has_ns; /* times are finer than a microsecond */
 	bool has_memory;
