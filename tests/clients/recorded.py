@@ -78,7 +78,8 @@ def as_doubles(events):
     """The GPU spans in us."""
     for event in filter(is_gpu, events):
         start = float(event['ts'])
-        yield reference.Span(event['cat'], event['name'], 0, start, start + float(event['dur']), None)
+        yield reference.Span(event['cat'], event['name'], 0, start, start + float(event['dur']), None,
+                             None)
 
 
 def gpu_row(gtrace, path):
