@@ -24,6 +24,12 @@ static void check_gpus(const struct gt_summary *summary)
 			      gpu->time.exposed_memcpy_ns ==
 		      gpu->time.busy_ns);
 		check(gpu->time.busy_ns + gpu->time.idle_ns == gpu->time.span_ns);
+		check(gpu->idle.host_late_ns + gpu->idle.launch_latency_ns + gpu->idle.queued_ns +
+			      gpu->idle.communication_ns + gpu->idle.data_loading_ns +
+			      gpu->idle.unknown_ns ==
+		      gpu->time.idle_ns);
+		check(gpu->launch.linked <= gpu->ops &&
+		      gpu->launch.queue_max <= gpu->launch.linked);
 		check(gpu->time.exposed_comm_ns <= gpu->time.comm_ns);
 		check(gpu->time.exposed_memcpy_ns <= gpu->time.memcpy_ns);
 	}
