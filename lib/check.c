@@ -104,7 +104,28 @@ bool gt_check_is_sound(const struct gt_check *check)
 
 /* ---- members of the top level ---------------------------------------------------------------- */
 
-/* Remember the ids of the GPUs; what is read badly is only missing then. */
+/* Remember the ids of the GPUs. */
+static void note_device(struct gt_checker *checker, struct gt_str raw)
+{
+	static const struct gt_str keys[] = { GT_STR("id"), GT_STR("name") };
+	struct gt_trace_event device = { .args = raw };
+	struct gt_str values[ARRAY_SIZE(keys)];
+	int64_t id;
+
+	if (gt_json_kind(raw) == GT_JSON_OBJECT)
+		gt_trace_event_args(&device, keys, values, ARRAY_SIZE(keys));
+	if (gt_json_kind(raw) != GT_JSON_OBJECT || gt_json_kind(values[0]) != GT_JSON_NUMBER ||
+	    gt_json_kind(values[1]) != GT_JSON_STRING || !gt_json_int(values[0], &id) || id < 0) {
+		gt_check_add(checker, GT_CHECK_T_DEVICE, NULL, "an entry without id and name");
+		return;
+	}
+	if (id > 63)
+		return;
+	if (checker->devices_listed >> id & 1)
+		gt_check_add(checker, GT_CHECK_T_DEVICE, NULL, "GPU %lld twice", (long long)id);
+	checker->devices_listed |= UINT64_C(1) << id;
+}
+
 static void note_devices(struct gt_checker *checker, struct gt_str raw)
 {
 	struct gt_json_text text = { .end = raw.ptr + raw.len };
@@ -112,21 +133,33 @@ static void note_devices(struct gt_checker *checker, struct gt_str raw)
 
 	checker->saw_devices = gt_json_kind(raw) == GT_JSON_ARRAY;
 	while (checker->saw_devices && gt_json_element(&text, &at) > 0) {
-		static const struct gt_str key = GT_STR("id");
-		struct gt_trace_event device = { 0 };
 		const char *value = at;
-		struct gt_str id;
-		int64_t number;
 
 		at = gt_json_value_end(&text, at);
 		if (!at)
 			return;
-		if (*value != '{')
-			continue;
-		device.args = (struct gt_str){ value, (size_t)(at - value) };
-		gt_trace_event_args(&device, &key, &id, 1);
-		if (gt_json_int(id, &number) && number >= 0 && number < 64)
-			checker->devices_listed |= UINT64_C(1) << number;
+		note_device(checker, (struct gt_str){ value, (size_t)(at - value) });
+	}
+}
+
+/* A file without a rank is of one process, but one that tells it must tell a number. */
+static void check_rank(struct gt_checker *checker, struct gt_str raw)
+{
+	static const struct gt_str keys[] = { GT_STR("rank"), GT_STR("world_size") };
+	struct gt_trace_event info = { .args = raw };
+	struct gt_str values[ARRAY_SIZE(keys)];
+	int64_t number;
+
+	if (gt_json_kind(raw) != GT_JSON_OBJECT) {
+		gt_check_add(checker, GT_CHECK_T_DIST, NULL, "distributedInfo is no object");
+		return;
+	}
+	gt_trace_event_args(&info, keys, values, ARRAY_SIZE(keys));
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (values[i].len && (gt_json_kind(values[i]) != GT_JSON_NUMBER ||
+				      !gt_json_int(values[i], &number) || number < 0))
+			gt_check_add(checker, GT_CHECK_T_DIST, NULL, "%s is no such number",
+				     keys[i].ptr);
 	}
 }
 
@@ -153,6 +186,7 @@ static void check_member(struct gt_checker *checker, struct gt_str key, struct g
 		note_devices(checker, raw);
 	} else if (gt_str_equal(key, GT_STR("distributedInfo"))) {
 		check_rank_text(checker, raw);
+		check_rank(checker, raw);
 	} else if (gt_str_equal(key, GT_STR("gtrace"))) {
 		if (gt_json_kind(raw) != GT_JSON_OBJECT)
 			gt_check_add(checker, GT_CHECK_T_GTRACE, NULL, NULL);
@@ -204,7 +238,7 @@ static void check_container(struct gt_checker *checker, const char *path)
 	add_if(checker, GT_CHECK_C_TAIL, gz->trailing_junk);
 	add_if(checker, GT_CHECK_C_MEMBER, gz->members > 1 ? gz->members : 0);
 	add_if(checker, GT_CHECK_C_BOM, read->has_bom);
-	add_if(checker, GT_CHECK_J_SYNTAX, read->skipped + read->repaired);
+	add_if(checker, GT_CHECK_J_SYNTAX, read->skipped + read->repaired + read->bad_commas);
 	add_if(checker, GT_CHECK_J_OPEN, read->unclosed);
 	add_if(checker, GT_CHECK_J_TAIL, read->trailing);
 	add_if(checker, GT_CHECK_T_OBJECT, read->is_array);
@@ -226,8 +260,10 @@ static void check_about(struct gt_checker *checker)
 	if (about->world_size > 0 && about->rank >= about->world_size)
 		gt_check_add(checker, GT_CHECK_T_DIST, NULL, "rank %lld of %lld",
 			     (long long)about->rank, (long long)about->world_size);
-	if (checker->saw_devices && missing)
+	for (; checker->saw_devices && missing; missing &= missing - 1)
 		gt_check_add(checker, GT_CHECK_T_DEVICE, NULL, "GPU %d", __builtin_ctzll(missing));
+	for (uint64_t both = checker->gpu_pids & checker->host_pids; both; both &= both - 1)
+		gt_check_add(checker, GT_CHECK_G_PIDMIX, NULL, "pid %d", __builtin_ctzll(both));
 	if (!own->present)
 		return;
 	if (!own->complete)
@@ -274,20 +310,23 @@ void gt_check_free(struct gt_check *check)
 	free(check);
 }
 
-static void finish(struct gt_checker *checker, struct gt_gz_reader *gz, const char *path)
+static int finish(struct gt_checker *checker, struct gt_gz_reader *gz, const char *path)
 {
 	struct gt_check *check = checker->check;
+	int rc;
 
 	check->gz = *gt_gz_status(gz);
 	check->is_pytorch |= check->about->is_kineto || check->about->own.present;
 	check->about->is_kineto = check->is_pytorch;
 	gt_summary_name_producer(check->about);
 	gt_check_links_finish(checker);
-	gt_check_tracks_finish(checker);
+	gt_check_flows_finish(checker);
+	rc = gt_check_tracks_finish(checker);
 	check_container(checker, path);
 	check_about(checker);
 	if (!check->is_pytorch)
 		forget_pytorch_rules(check);
+	return rc;
 }
 
 int gt_check_read(struct gt_check **ret, struct gt_gz_reader *gz, const char *path,
@@ -305,7 +344,7 @@ int gt_check_read(struct gt_check **ret, struct gt_gz_reader *gz, const char *pa
 	if (!rc)
 		rc = gt_trace_read(gz, &hooks, &checker.check->read, err);
 	if (!rc)
-		finish(&checker, gz, path);
+		rc = finish(&checker, gz, path);
 	gt_check_links_release(&checker.links);
 	gt_check_tracks_release(&checker.tracks);
 	gt_buf_release(&checker.clean);

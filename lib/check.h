@@ -39,7 +39,8 @@
 	X(J_CONST, "J-CONST", true, false, "NaN, Infinity or another word in place of a value")    \
 	X(J_HUGE, "J-HUGE", true, false, "numbers beyond a double")                                \
 	X(J_DEPTH, "J-DEPTH", true, false, "nested deeper than readers go")                        \
-	X(J_DUP, "J-DUP", false, false, "the same key twice in an event: the last one counts")     \
+	X(J_DUP, "J-DUP", false, false,                                                            \
+	  "the same key twice in an event or its args: the last one counts")                       \
 	X(J_SURR, "J-SURR", false, false, "escaped surrogates: Perfetto refuses the file")         \
 	X(T_OBJECT, "T-OBJECT", false, false,                                                      \
 	  "a bare array of events: HTA, TraceLens and TB want an object")                          \
@@ -51,7 +52,8 @@
 	X(T_DIST, "T-DIST", true, false, "the rank is no number below the world size")             \
 	X(T_RANK, "T-RANK", false, false,                                                          \
 	  "HTA takes rank 0: it wants a blank between key and number, before traceEvents")         \
-	X(T_DEVICE, "T-DEVICE", false, true, "GPUs that deviceProperties does not list")           \
+	X(T_DEVICE, "T-DEVICE", false, true,                                                       \
+	  "GPUs that deviceProperties does not list, or not well")                                 \
 	X(T_GTRACE, "T-GTRACE", true, false, "the gtrace member is no object")                     \
 	X(T_LOST, "T-LOST", true, false, "its writer says that the trace is not complete")         \
 	X(T_DROP, "T-DROP", true, false, "records were dropped or unusable while tracing")         \
@@ -72,6 +74,9 @@
 	X(E_NOARGS, "E-NOARGS", false, true, "slices without args: TraceLens and TB fail")         \
 	X(E_PID, "E-PID", false, true, "pid missing or below 0: Perfetto takes it for 0")          \
 	X(E_TID, "E-TID", false, true, "tid missing or below 0: Perfetto takes it for 0")          \
+	X(E_INST, "E-INST", false, false, "counters without a value")                              \
+	X(E_TID0, "E-TID0", false, false,                                                          \
+	  "tid 0 beside a tid that is the pid: Perfetto shows both as one thread")                 \
 	X(E_ESC, "E-ESC", false, false, "control characters in names")                             \
 	X(M_NAME, "M-NAME", false, true,                                                           \
 	  "metadata other than names and sort orders: TraceLens fails")                            \
@@ -81,6 +86,8 @@
 	X(G_TID, "G-TID", false, true, "GPU work without a stream: HTA does not count it")         \
 	X(G_CORR, "G-CORR", false, true, "GPU work without a correlation: no launch can be found") \
 	X(G_NUM, "G-NUM", false, true, "numbers of GPU work in quotes: TB fails")                  \
+	X(G_PIDMIX, "G-PIDMIX", false, true,                                                       \
+	  "slices of the host on a pid that is a GPU: viewers mix them")                           \
 	X(L_NONE, "L-NONE", false, true, "no GPU work has a launch")                               \
 	X(L_KERNEL, "L-KERNEL", false, true, "GPU work without its launch")                        \
 	X(L_LAUNCH, "L-LAUNCH", false, true, "launches without their GPU work")                    \
@@ -89,12 +96,16 @@
 	X(L_FAN, "L-FAN", false, true,                                                             \
 	  "a launch, of no graph, with more than one piece of GPU work")                           \
 	X(L_TIME, "L-TIME", false, true, "GPU work that starts before its launch")                 \
+	X(L_NAME, "L-NAME", false, true,                                                           \
+	  "GPU work whose launch has a name that HTA's launch statistics do not count")            \
 	X(F_FORM, "F-FORM", false, false, "flow events without id, category, pid or tid")          \
 	X(F_BP, "F-BP", false, true, "flow ends without bp e")                                     \
-	X(F_DANGLE, "F-DANGLE", false, true, "launch arrows with one end")                         \
+	X(F_DANGLE, "F-DANGLE", false, true, "arrows with one end")                                \
 	X(F_DUP, "F-DUP", false, true,                                                             \
-	  "launch arrows with two beginnings, or two ends and no graph")                           \
+	  "arrows with two beginnings, or with more ends than their launch has GPU work")          \
 	X(F_END, "F-END", false, true, "ends of arrows that lie on no slice")                      \
+	X(F_CORR, "F-CORR", false, true,                                                           \
+	  "launch arrows that end on another slice than the launch or its GPU work")               \
 	X(F_MISS, "F-MISS", false, true,                                                           \
 	  "GPU work without the arrow from its launch: TraceLens drops it")                        \
 	X(S_NEST, "S-NEST", false, false,                                                          \
@@ -106,9 +117,11 @@
 	X(P_ORDER, "P-ORDER", true, true, "step numbers that do not rise with time")               \
 	X(P_OVERLAP, "P-OVERLAP", true, true, "steps that overlap")                                \
 	X(X_ZERO, "X-ZERO", false, true, "External id is no number above 0")                       \
+	X(X_SIDES, "X-SIDES", false, true,                                                         \
+	  "External id of a launch or of its GPU work alone: TB finds no operator")                \
 	X(X_DIFF, "X-DIFF", true, true, "External id differs between launch and GPU work")         \
 	X(X_CORR, "X-CORR", false, true, "the correlation stands as External id, which no op has") \
-	X(X_REF, "X-REF", false, true, "External id of a launch that no op has")
+	X(X_REF, "X-REF", false, true, "External id of a launch that no op around it has")
 
 enum gt_check_rule {
 #define GT_CHECK_ENUM(name, code, is_error, pytorch, text) GT_CHECK_##name,

@@ -6,6 +6,7 @@
 #include "json_clean.h"
 #include "json_reader.h"
 
+#define MAX_KEYS    128
 #define TS_LIMIT_NS ((INT64_C(1) << 43) * 1000)
 
 bool gt_check_is_gpu_work(const struct gt_trace_event *event)
@@ -27,31 +28,80 @@ static bool is_number(struct gt_str raw)
 	return gt_json_kind(raw) == GT_JSON_NUMBER;
 }
 
+/* The keys of an object so far; those beyond MAX_KEYS are not compared. */
+struct keys {
+	uint64_t seen; /* bits by a hash: few keys need a comparison */
+	size_t count;
+	struct gt_str names[MAX_KEYS];
+};
+
+static bool has_key(struct keys *keys, struct gt_str key)
+{
+	uint64_t bit = key.len ? (unsigned char)key.ptr[0] * 7u +
+					 (unsigned char)key.ptr[key.len - 1] + key.len * 13
+			       : 0;
+
+	bit = UINT64_C(1) << bit % 64;
+	for (size_t i = 0; keys->seen & bit && i < keys->count; i++) {
+		if (gt_str_equal(keys->names[i], key))
+			return true;
+	}
+	keys->seen |= bit;
+	if (keys->count < MAX_KEYS)
+		keys->names[keys->count++] = key;
+	return false;
+}
+
+static void check_key(struct gt_checker *checker, const struct gt_check_event *e, struct keys *keys,
+		      struct gt_str key)
+{
+	if (has_key(keys, key))
+		gt_check_add(checker, GT_CHECK_J_DUP, e, "%.*s", (int)GT_MIN(key.len, 100u),
+			     key.ptr);
+}
+
 static void split_fields(struct gt_checker *checker, struct gt_check_event *e)
 {
-	static const struct gt_str keys[GT_FIELD_COUNT] = {
+	static const struct gt_str names[GT_FIELD_COUNT] = {
 		GT_STR("ph"), GT_STR("cat"), GT_STR("name"), GT_STR("pid"), GT_STR("tid"),
 		GT_STR("ts"), GT_STR("dur"), GT_STR("args"), GT_STR("id"),  GT_STR("bp"),
 	};
 	struct gt_str whole = e->event->text;
 	struct gt_json_text text = { .end = whole.ptr + whole.len };
 	const char *at = whole.ptr + 1;
+	struct keys keys;
 	struct gt_str key;
 
+	keys.seen = keys.count = 0;
 	while (gt_json_member(&text, &at, &key) > 0) {
 		const char *value = at;
 
 		at = gt_json_value_end(&text, at);
 		if (!at)
 			return;
+		check_key(checker, e, &keys, key);
 		for (int i = 0; i < GT_FIELD_COUNT; i++) {
-			if (!gt_str_equal(key, keys[i]))
+			if (!gt_str_equal(key, names[i]))
 				continue;
-			if (e->raw[i].len)
-				gt_check_add(checker, GT_CHECK_J_DUP, e, "%s", keys[i].ptr);
 			e->raw[i] = (struct gt_str){ value, (size_t)(at - value) };
 			break;
 		}
+	}
+}
+
+static void check_arg_keys(struct gt_checker *checker, const struct gt_check_event *e)
+{
+	struct gt_json_text text = { .end = e->event->args.ptr + e->event->args.len };
+	const char *at = e->event->args.ptr + 1;
+	struct keys keys;
+	struct gt_str key;
+
+	keys.seen = keys.count = 0;
+	while (gt_json_member(&text, &at, &key) > 0) {
+		at = gt_json_value_end(&text, at);
+		if (!at)
+			return;
+		check_key(checker, e, &keys, key);
 	}
 }
 
@@ -80,7 +130,7 @@ static void check_time(struct gt_checker *checker, const struct gt_check_event *
 	if (event->phase == 'X' && (!event->has_dur || event->dur_ns < 0))
 		gt_check_add(checker, GT_CHECK_E_DUR, e, event->has_dur ? "below 0" : NULL);
 	if (event->phase == 'X' && event->has_ts &&
-	    (event->ts_ns < 0 || event->ts_ns >= TS_LIMIT_NS))
+	    (event->ts_ns < 0 || event->ts_ns >= TS_LIMIT_NS - GT_MAX(event->dur_ns, 0)))
 		gt_check_add(checker, GT_CHECK_E_RANGE, e, NULL);
 }
 
@@ -106,6 +156,8 @@ static void check_args(struct gt_checker *checker, const struct gt_check_event *
 {
 	enum gt_json_kind kind = gt_json_kind(e->raw[GT_FIELD_ARGS]);
 
+	if (e->event->args.len)
+		check_arg_keys(checker, e);
 	if (kind == GT_JSON_NONE && e->event->phase == 'X')
 		gt_check_add(checker, GT_CHECK_E_NOARGS, e, NULL);
 	else if (kind != GT_JSON_NONE && kind != GT_JSON_OBJECT)
@@ -129,6 +181,37 @@ static void check_step_name(struct gt_checker *checker, const struct gt_check_ev
 		gt_check_add(checker, GT_CHECK_P_CAT, e, NULL);
 }
 
+bool gt_check_is_on_gpu(const struct gt_trace_event *event)
+{
+	return gt_check_is_gpu_work(event) || event->cat == GT_CAT_GPU_ANNOTATION ||
+	       event->cat == GT_CAT_SYNC || gt_str_equal(event->cat_text, GT_STR("cuda_event")) ||
+	       gt_str_equal(event->cat_text, GT_STR("cuda_profiler_range"));
+}
+
+/* Which of the pids that may be GPUs are on which side. */
+static void note_pid(struct gt_checker *checker, const struct gt_check_event *e)
+{
+	int64_t pid = e->event->pid.number;
+
+	if (!is_number(e->raw[GT_FIELD_PID]) || pid < 0 || pid > 63)
+		return;
+	if (gt_check_is_gpu_work(e->event))
+		checker->gpu_pids |= UINT64_C(1) << pid;
+	else if (!gt_check_is_on_gpu(e->event) && e->event->cat != GT_CAT_NONE)
+		checker->host_pids |= UINT64_C(1) << pid;
+}
+
+/* A counter without a value is a line that is not there. */
+static void check_counter(struct gt_checker *checker, const struct gt_check_event *e)
+{
+	struct gt_json_text text = { .end = e->event->args.ptr + e->event->args.len };
+	const char *at = e->event->args.ptr + 1;
+	struct gt_str key;
+
+	if (!e->event->args.len || gt_json_member(&text, &at, &key) <= 0)
+		gt_check_add(checker, GT_CHECK_E_INST, e, NULL);
+}
+
 static void check_slice(struct gt_checker *checker, const struct gt_check_event *e)
 {
 	const struct gt_trace_event *event = e->event;
@@ -143,6 +226,7 @@ static void check_slice(struct gt_checker *checker, const struct gt_check_event 
 		gt_check_add(checker, GT_CHECK_E_PID, e, NULL);
 	if (!is_id(e->raw[GT_FIELD_TID], &event->tid))
 		gt_check_add(checker, GT_CHECK_E_TID, e, NULL);
+	note_pid(checker, e);
 	check_step_name(checker, e);
 }
 
@@ -166,14 +250,15 @@ static void check_metadata(struct gt_checker *checker, const struct gt_check_eve
 		if (!gt_str_equal(e->event->name, known[i].name))
 			continue;
 		gt_trace_event_args(e->event, &known[i].key, &value, 1);
-		if (gt_json_kind(value) != known[i].kind || !e->raw[GT_FIELD_PID].len)
+		if (gt_json_kind(value) != known[i].kind || !e->raw[GT_FIELD_PID].len ||
+		    (gt_str_starts(known[i].name, GT_STR("thread")) && !e->raw[GT_FIELD_TID].len))
 			gt_check_add(checker, GT_CHECK_M_ARGS, e, NULL);
 		return;
 	}
 	gt_check_add(checker, GT_CHECK_M_NAME, e, NULL);
 }
 
-/* ---- GPU work and flows ---------------------------------------------------------------------- */
+/* ---- GPU work -------------------------------------------------------------------------------- */
 
 static void check_gpu_work(struct gt_checker *checker, const struct gt_check_event *e)
 {
@@ -181,6 +266,7 @@ static void check_gpu_work(struct gt_checker *checker, const struct gt_check_eve
 		GT_STR("device"),
 		GT_STR("stream"),
 		GT_STR("correlation"),
+		GT_STR("queued"),
 		GT_STR("blocks per SM"),
 		GT_STR("warps per SM"),
 		GT_STR("est. achieved occupancy %"),
@@ -201,22 +287,10 @@ static void check_gpu_work(struct gt_checker *checker, const struct gt_check_eve
 	if (!gt_json_int(values[2], &correlation) || correlation <= 0)
 		gt_check_add(checker, GT_CHECK_G_CORR, e, NULL);
 	for (size_t i = 3; i < ARRAY_SIZE(keys); i++) {
-		if (values[i].len && !is_number(values[i])) {
+		if (values[i].len && !is_number(values[i]) &&
+		    gt_json_kind(values[i]) != GT_JSON_WORD)
 			gt_check_add(checker, GT_CHECK_G_NUM, e, "%s", keys[i].ptr);
-			return;
-		}
 	}
-}
-
-static void check_flow(struct gt_checker *checker, const struct gt_check_event *e)
-{
-	enum gt_json_kind kind = gt_json_kind(e->raw[GT_FIELD_ID]);
-
-	if ((kind != GT_JSON_NUMBER && kind != GT_JSON_STRING) || e->event->cat == GT_CAT_NONE ||
-	    !e->raw[GT_FIELD_PID].len || !e->raw[GT_FIELD_TID].len)
-		gt_check_add(checker, GT_CHECK_F_FORM, e, NULL);
-	if (e->event->phase == 'f' && !gt_str_equal(e->raw[GT_FIELD_BP], GT_STR("\"e\"")))
-		gt_check_add(checker, GT_CHECK_F_BP, e, NULL);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -266,7 +340,9 @@ static int check_text(struct gt_checker *checker, const struct gt_check_event *e
 
 int gt_check_event(struct gt_checker *checker, const struct gt_trace_event *event)
 {
-	struct gt_check_event e = { .event = event, .number = checker->events++ };
+	struct gt_check_event e = { .event = event,
+				    .number = checker->events++,
+				    .slice = GT_CHECK_NOWHERE };
 	int rc;
 
 	split_fields(checker, &e);
@@ -292,8 +368,10 @@ int gt_check_event(struct gt_checker *checker, const struct gt_trace_event *even
 		check_slice(checker, &e);
 	if (event->phase == 'X' && gt_check_is_gpu_work(event))
 		check_gpu_work(checker, &e);
-	if (event->phase == 's' || event->phase == 'f')
-		check_flow(checker, &e);
-	rc = gt_check_link_event(checker, &e);
-	return rc ? rc : gt_check_track_event(checker, &e);
+	if (event->phase == 'C')
+		check_counter(checker, &e);
+	rc = gt_check_track_event(checker, &e);
+	if (rc || event->phase == 'X')
+		return rc ? rc : gt_check_link_event(checker, &e);
+	return event->phase == 's' || event->phase == 'f' ? gt_check_flow_event(checker, &e) : 0;
 }

@@ -19,13 +19,6 @@
 /* Rounding to ns makes slices of one thread overlap by so much. */
 #define ROUNDING_NS 1
 
-struct gt_check_slice {
-	int64_t start_ns;
-	int64_t end_ns;
-	uint32_t track;
-	uint32_t event; /* times 2; plus 1: GPU work */
-};
-
 struct step {
 	int64_t start_ns;
 	int64_t end_ns;
@@ -75,27 +68,44 @@ static int add_step(struct gt_checker *checker, const struct gt_check_event *e, 
 	return tracks->steps.failed ? -ENOMEM : 0;
 }
 
-static int add_slice(struct gt_checker *checker, const struct gt_check_event *e, struct gt_buf *to,
-		     int64_t start_ns, int64_t end_ns)
+static int add_slice(struct gt_checker *checker, struct gt_check_event *e, int64_t start_ns,
+		     int64_t end_ns)
 {
 	struct gt_check_tracks *tracks = &checker->tracks;
+	bool is_point = e->event->phase != 'X';
 	struct gt_check_slice slice = { .start_ns = start_ns, .end_ns = end_ns };
+	struct gt_check_point point = { .at_ns = start_ns, .link = GT_CHECK_NOWHERE };
+	size_t slices = tracks->slices.len / sizeof(slice);
+	size_t points = tracks->points.len / sizeof(point);
+	struct gt_buf *to = is_point ? &tracks->points : &tracks->slices;
 	int rc = find_track(&tracks->names, e->raw[GT_FIELD_PID], e->raw[GT_FIELD_TID],
 			    &slice.track);
 
 	if (rc)
 		return rc;
-	if (slice.track == GT_INTERN_FAILED ||
-	    (tracks->slices.len + tracks->points.len) / sizeof(slice) >= MAX_SLICES) {
+	if (slice.track == GT_INTERN_FAILED || slices + points >= MAX_SLICES) {
 		checker->check->health.not_compared++;
 		return 0;
 	}
+	e->slice = (uint32_t)(is_point ? points : slices);
 	slice.event = (uint32_t)e->number << 1 | gt_check_is_gpu_work(e->event);
-	gt_buf_append(to, &slice, sizeof(slice));
+	point.track = slice.track;
+	point.event = (uint32_t)e->number << 1 | (e->event->phase == 's');
+	if (is_point)
+		gt_buf_append(to, &point, sizeof(point));
+	else
+		gt_buf_append(to, &slice, sizeof(slice));
 	return to->failed ? -ENOMEM : 0;
 }
 
-int gt_check_track_event(struct gt_checker *checker, const struct gt_check_event *e)
+uint64_t gt_check_event_of(const struct gt_checker *checker, uint32_t slice)
+{
+	const struct gt_check_slice *slices = (const void *)checker->tracks.slices.data;
+
+	return slice == GT_CHECK_NOWHERE ? UINT64_MAX : slices[slice].event >> 1;
+}
+
+int gt_check_track_event(struct gt_checker *checker, struct gt_check_event *e)
 {
 	struct gt_check_tracks *tracks = &checker->tracks;
 	const struct gt_trace_event *event = e->event;
@@ -106,10 +116,10 @@ int gt_check_track_event(struct gt_checker *checker, const struct gt_check_event
 	if (!event->has_ts)
 		return 0;
 	if (event->phase == 's' || event->phase == 'f')
-		return add_slice(checker, e, &tracks->points, start_ns, start_ns);
+		return e->raw[GT_FIELD_TID].len ? add_slice(checker, e, start_ns, start_ns) : 0;
 	if (event->phase != 'X' || !event->has_dur)
 		return 0;
-	rc = add_slice(checker, e, &tracks->slices, start_ns, end_ns);
+	rc = add_slice(checker, e, start_ns, end_ns);
 	if (rc || event->cat == GT_CAT_TRACE)
 		return rc;
 	tracks->first_ns = GT_MIN(tracks->first_ns, start_ns);
@@ -186,16 +196,27 @@ static void judge_track(struct gt_checker *checker, const struct gt_check_slice 
 	}
 }
 
+static int by_place_of_points(const void *a, const void *b)
+{
+	const struct gt_check_point *l = a, *r = b;
+
+	if (l->track != r->track)
+		return l->track < r->track ? -1 : 1;
+	if (l->at_ns != r->at_ns)
+		return l->at_ns < r->at_ns ? -1 : 1;
+	return (l->event > r->event) - (l->event < r->event);
+}
+
 /* Does every point lie on a slice? Both are sorted. */
 static void judge_points(struct gt_checker *checker, const struct gt_check_slice *slices,
-			 size_t count, const struct gt_check_slice *points, size_t point_count)
+			 size_t count, const struct gt_check_point *points, size_t point_count)
 {
 	size_t at = 0;
 	int64_t reach = INT64_MIN;
 	uint32_t track = UINT32_MAX;
 
 	for (size_t i = 0; i < point_count; i++) {
-		const struct gt_check_slice *point = &points[i];
+		const struct gt_check_point *point = &points[i];
 
 		if (point->track != track) {
 			track = point->track;
@@ -203,13 +224,15 @@ static void judge_points(struct gt_checker *checker, const struct gt_check_slice
 		}
 		for (; at < count &&
 		       (slices[at].track < track ||
-			(slices[at].track == track && slices[at].start_ns <= point->start_ns));
+			(slices[at].track == track && slices[at].start_ns <= point->at_ns));
 		     at++) {
 			if (slices[at].track == track)
 				reach = GT_MAX(reach, slices[at].end_ns);
 		}
-		if (reach < point->start_ns)
+		if (reach < point->at_ns)
 			gt_check_add_at(checker, GT_CHECK_F_END, point->event >> 1, 1, NULL);
+		else if (point->is_lost)
+			gt_check_add_at(checker, GT_CHECK_F_CORR, point->event >> 1, 1, NULL);
 	}
 }
 
@@ -217,7 +240,7 @@ static void judge_slices(struct gt_checker *checker)
 {
 	struct gt_check_tracks *tracks = &checker->tracks;
 	struct gt_check_slice *slices = (struct gt_check_slice *)(void *)tracks->slices.data;
-	struct gt_check_slice *points = (struct gt_check_slice *)(void *)tracks->points.data;
+	struct gt_check_point *points = (struct gt_check_point *)(void *)tracks->points.data;
 	size_t count = tracks->slices.len / sizeof(*slices);
 	size_t point_count = tracks->points.len / sizeof(*points);
 	struct gt_buf open = { 0 };
@@ -225,7 +248,7 @@ static void judge_slices(struct gt_checker *checker)
 	if (count)
 		qsort(slices, count, sizeof(*slices), by_place);
 	if (point_count)
-		qsort(points, point_count, sizeof(*points), by_place);
+		qsort(points, point_count, sizeof(*points), by_place_of_points);
 	for (size_t from = 0, to; from < count; from = to) {
 		for (to = from + 1; to < count && slices[to].track == slices[from].track; to++)
 			;
@@ -271,7 +294,33 @@ static void judge_steps(struct gt_checker *checker)
 	}
 }
 
-void gt_check_tracks_finish(struct gt_checker *checker)
+/* Perfetto takes tid 0 for the thread whose tid is the pid. */
+static int judge_tids(struct gt_checker *checker)
+{
+	struct gt_interner *names = &checker->tracks.names;
+	uint32_t count = names->count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct gt_str name = gt_interned(names, i);
+		char twin[2 * NAME_MAX_LEN + 1];
+		size_t len = name.len - 2;
+		uint32_t other;
+
+		if (name.len < 3 || len > NAME_MAX_LEN || memcmp(name.ptr + len, "\n0", 2) != 0 ||
+		    *name.ptr < '1' || *name.ptr > '9')
+			continue;
+		memcpy(twin, name.ptr, len + 1);
+		memcpy(twin + len + 1, name.ptr, len);
+		other = gt_intern(names, (struct gt_str){ twin, 2 * len + 1 });
+		if (other == GT_INTERN_FAILED)
+			return -ENOMEM;
+		if (other < count)
+			gt_check_add(checker, GT_CHECK_E_TID0, NULL, "pid %.*s", (int)len, twin);
+	}
+	return 0;
+}
+
+int gt_check_tracks_finish(struct gt_checker *checker)
 {
 	struct gt_check_tracks *tracks = &checker->tracks;
 	struct gt_check_health *health = &checker->check->health;
@@ -281,6 +330,7 @@ void gt_check_tracks_finish(struct gt_checker *checker)
 	health->tracks = tracks->names.count;
 	if (tracks->last_ns >= tracks->first_ns)
 		health->span_ns = (uint64_t)tracks->last_ns - (uint64_t)tracks->first_ns;
+	return judge_tids(checker);
 }
 
 void gt_check_tracks_release(struct gt_check_tracks *tracks)

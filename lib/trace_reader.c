@@ -10,6 +10,7 @@
 #include "json_repair.h"
 #include "text_window.h"
 #include "trace_reader.h"
+#include "trace_sniff.h"
 
 #define FIRST_CAP ((size_t)512 << 10)
 /* How far a damaged event is followed. */
@@ -37,6 +38,9 @@ struct stream {
 	bool saw_events;   /* a key traceEvents, or a bare array with something that has a phase */
 	uint64_t repairs;  /* bytes looked at in vain */
 	uint64_t searches; /* the same */
+	unsigned int commas; /* since the last value or the bracket that opened */
+	bool has_value;      /* behind that bracket */
+	uint64_t damages;    /* when commas were looked at */
 	struct gt_buf repaired;
 	struct gt_buf name;
 };
@@ -67,54 +71,6 @@ static int end_cut(struct stream *s)
 
 /* ---- finding the way again ------------------------------------------------------------------- */
 
-static bool is_one_of(const char *at, const char *end, const struct gt_str *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if ((size_t)(end - at) > words[i].len && at[words[i].len] == '"' &&
-		    !memcmp(at, words[i].ptr, words[i].len))
-			return true;
-	}
-	return false;
-}
-
-/* at stands on '{': is it one of an event, and not one of args? */
-static bool event_begins(const struct stream *s, const char *at)
-{
-	static const struct gt_str keys[] = {
-		GT_STR("ph"),   GT_STR("cat"), GT_STR("name"), GT_STR("pid"),
-		GT_STR("tid"),  GT_STR("ts"),  GT_STR("dur"),  GT_STR("id"),
-		GT_STR("args"), GT_STR("s"),   GT_STR("bp"),
-	};
-	const char *before = at;
-	const char *key = gt_json_skip_space(at + 1);
-
-	if (*key != '"' || !is_one_of(key + 1, s->in.text.end, keys, ARRAY_SIZE(keys)))
-		return false;
-	while (before > s->in.buf && (unsigned char)before[-1] <= ' ' && before[-1])
-		before--;
-	return before == s->in.buf || before[-1] != ':';
-}
-
-/* at stands on ']': is it the end of the events, with a known member or the end of all behind? */
-static bool events_end(const struct stream *s, const char *at)
-{
-	static const struct gt_str keys[] = {
-		GT_STR("traceName"),       GT_STR("displayTimeUnit"), GT_STR("baseTimeNanoseconds"),
-		GT_STR("distributedInfo"), GT_STR("schemaVersion"),   GT_STR("deviceProperties"),
-		GT_STR("metadata"),        GT_STR("otherData"),       GT_STR("gtrace"),
-		GT_STR("stackFrames"),     GT_STR("samples"),         GT_STR("systemTraceEvents"),
-	};
-
-	at = gt_json_skip_space(at + 1);
-	if (s->stats->is_array || *at == '}')
-		return s->in.ended &&
-		       gt_json_skip_space(at + !s->stats->is_array) >= s->in.text.end;
-	if (*at != ',')
-		return false;
-	at = gt_json_skip_space(at + 1);
-	return *at == '"' && is_one_of(at + 1, s->in.text.end, keys, ARRAY_SIZE(keys));
-}
-
 /* Go on at the next thing that looks known. */
 static int resync(struct stream *s)
 {
@@ -127,12 +83,13 @@ static int resync(struct stream *s)
 		if (s->searches > SEARCHES_MAX + 4 * s->in.bytes)
 			return end_cut(s);
 		for (; at < stop; at++) {
-			if (*at == '{' && event_begins(s, at)) {
+			if (*at == '{' && gt_trace_event_begins(at, s->in.buf, s->in.text.end)) {
 				s->in.at = at;
 				s->place = IN_EVENTS;
 				return 0;
 			}
-			if (*at == ']' && events_end(s, at)) {
+			if (*at == ']' && gt_trace_events_end(at, s->in.text.end, s->in.ended,
+							      s->stats->is_array)) {
 				s->in.at = at + 1;
 				s->place = s->stats->is_array ? AT_END : IN_OBJECT;
 				return 0;
@@ -172,6 +129,17 @@ static int skip_container(struct stream *s)
 		if (rc)
 			return rc;
 	}
+}
+
+/* Before a value and a closing bracket: are the commas right? Not told behind what was damaged. */
+static inline void check_commas(struct stream *s, unsigned int right)
+{
+	uint64_t damages = s->stats->skipped + s->stats->repaired;
+
+	s->stats->bad_commas += s->commas != right && s->damages == damages;
+	s->commas = 0;
+	s->has_value = true;
+	s->damages = damages;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -300,11 +268,14 @@ static int read_events(struct stream *s)
 		return rc;
 	switch (c) {
 	case '{':
+		check_commas(s, s->has_value);
 		return read_event(s);
 	case ',':
 		s->in.at++;
+		s->commas++;
 		return 0;
 	case ']':
+		check_commas(s, 0);
 		s->in.at++;
 		s->place = s->stats->is_array ? AT_END : IN_OBJECT;
 		return 0;
@@ -359,6 +330,7 @@ static int read_member(struct stream *s)
 			if (*value == '[') {
 				s->in.at = value + 1;
 				s->place = IN_EVENTS;
+				s->has_value = false;
 				return 0;
 			}
 			s->bad_events = *value == '{' ? "an object" : "no array";
@@ -394,12 +366,15 @@ static int read_object(struct stream *s)
 	switch (c) {
 	case ',':
 		s->in.at++;
+		s->commas++;
 		return 0;
 	case '}':
+		check_commas(s, 0);
 		s->in.at++;
 		s->place = AT_END;
 		return 0;
 	case '"':
+		check_commas(s, s->has_value);
 		return read_member(s);
 	default:
 		return left(s) ? skip_damage(s) : end_cut(s);

@@ -27,9 +27,10 @@ struct gt_trace_hooks {
 };
 
 struct gt_trace_stats {
-	uint64_t events;   /* handed on */
-	uint64_t repaired; /* of these: from text that was not JSON, such as unescaped quotes */
-	uint64_t skipped;  /* events, or what stands in their place, that could not be read */
+	uint64_t events;     /* handed on */
+	uint64_t repaired;   /* of these: from text that was not JSON, such as unescaped quotes */
+	uint64_t skipped;    /* events, or what stands in their place, that could not be read */
+	uint64_t bad_commas; /* between events or members: missing, or too many */
 	uint64_t large_members; /* beside the events, larger than GT_TRACE_MEMBER_MAX */
 	bool has_bom;           /* a byte order mark stands in front */
 	bool is_array;          /* without a top-level object */

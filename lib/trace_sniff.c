@@ -1,8 +1,10 @@
 /*
- * trace_sniff.c - tells what a file is that is no trace; see trace_reader.h.
+ * trace_sniff.c - tells what a file is that is no trace, see trace_reader.h, and where events begin
+ * and end, see trace_sniff.h.
  */
 #include "base.h"
 #include "trace_reader.h"
+#include "trace_sniff.h"
 
 static const struct {
 	struct gt_str magic;
@@ -108,4 +110,49 @@ const char *gt_trace_looks_like(struct gt_str head)
 	if (head.ptr[i] == '{' && next < head.len && !strchr("\"},", head.ptr[next]))
 		return "text that is not JSON";
 	return NULL;
+}
+
+static bool is_one_of(const char *at, const char *end, const struct gt_str *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if ((size_t)(end - at) > words[i].len && at[words[i].len] == '"' &&
+		    !memcmp(at, words[i].ptr, words[i].len))
+			return true;
+	}
+	return false;
+}
+
+bool gt_trace_event_begins(const char *at, const char *start, const char *end)
+{
+	static const struct gt_str keys[] = {
+		GT_STR("ph"),   GT_STR("cat"), GT_STR("name"), GT_STR("pid"),
+		GT_STR("tid"),  GT_STR("ts"),  GT_STR("dur"),  GT_STR("id"),
+		GT_STR("args"), GT_STR("s"),   GT_STR("bp"),
+	};
+	const char *before = at;
+	const char *key = gt_json_skip_space(at + 1);
+
+	if (*key != '"' || !is_one_of(key + 1, end, keys, ARRAY_SIZE(keys)))
+		return false;
+	while (before > start && (unsigned char)before[-1] <= ' ' && before[-1])
+		before--;
+	return before == start || before[-1] != ':';
+}
+
+bool gt_trace_events_end(const char *at, const char *end, bool ended, bool is_array)
+{
+	static const struct gt_str keys[] = {
+		GT_STR("traceName"),       GT_STR("displayTimeUnit"), GT_STR("baseTimeNanoseconds"),
+		GT_STR("distributedInfo"), GT_STR("schemaVersion"),   GT_STR("deviceProperties"),
+		GT_STR("metadata"),        GT_STR("otherData"),       GT_STR("gtrace"),
+		GT_STR("stackFrames"),     GT_STR("samples"),         GT_STR("systemTraceEvents"),
+	};
+
+	at = gt_json_skip_space(at + 1);
+	if (is_array || *at == '}')
+		return ended && gt_json_skip_space(at + !is_array) >= end;
+	if (*at != ',')
+		return false;
+	at = gt_json_skip_space(at + 1);
+	return *at == '"' && is_one_of(at + 1, end, keys, ARRAY_SIZE(keys));
 }

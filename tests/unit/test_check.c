@@ -20,6 +20,9 @@
 #define FLOW(ph, place, ts, more)                                                                  \
 	"{\"ph\":\"" ph "\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":5," place ",\"ts\":" ts more \
 	"}"
+#define FLOW6(ph, pid, tid, ts)                                                                    \
+	"{\"ph\":\"" ph "\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":6,\"bp\":\"e\",\"pid\":" pid \
+	",\"tid\":" tid ",\"ts\":" ts "}"
 #define STEP(number, ts, dur) \
 	SLICE("user_annotation", "ProfilerStep#" number, "9", "9", ts, dur, "")
 #define CORR ",\"correlation\":5"
@@ -118,17 +121,30 @@ static const struct {
 	{ TRACE("", ",3"), "error J-SYNTAX x1" },
 	{ TRACE("\"x\":[1,],", ""), "error J-SYNTAX x1" },
 	{ TRACE("", "") "x", "error J-TAIL x1" },
+	{ TRACE("", ","), "error J-SYNTAX x1" },
+	{ TRACE("", STEP("3", "200", "1")), "error J-SYNTAX x1" },
+	{ TRACE("", ",," STEP("3", "200", "1")), "error J-SYNTAX x1" },
+	{ TRACE_HEAD "\"traceEvents\":[," EVENTS "]}", "error J-SYNTAX x1" },
+	{ TRACE_HEAD ",\"traceEvents\":[" EVENTS "]}", "error J-SYNTAX x1" },
+	{ TRACE_HEAD "\"traceEvents\":[" EVENTS "],}", "error J-SYNTAX x1" },
 	{ TRACE("\"x\":NaN,\"y\":1e999,", ""), "error J-CONST x1, error J-HUGE x1" },
 	{ TRACE("\"x\":\"\\ud800\",", ""), "warning J-SURR x1" },
 	{ TRACE("", ",{\"ph\":\"i\",\"ts\":1,\"ts\":2,\"s\":\"g\"}"), "warning J-DUP x1" },
+	{ TRACE("", "," SLICE("cpu_op", "a", "9", "9", "300", "1", "\"k\":1,\"l\":1,\"k\":1")),
+	  "warning J-DUP x1" },
 	/* top level */
 	{ "[" EVENTS "]", "warning T-OBJECT x1" },
 	{ "[" EVENTS ",", "warning J-OPEN x1, warning T-OBJECT x1" },
 	{ TRACE_HEAD "\"traceEvents\":[" EVENTS "],\"traceEvents\":[]}", "error T-TWICE x1" },
 	{ TRACE("\"displayTimeUnit\":\"s\",", ""), "warning T-UNIT x1" },
 	{ TRACE("\"distributedInfo\":{\"rank\": 8,\"world_size\":8},", ""), "error T-DIST x1" },
+	{ TRACE("\"distributedInfo\":{\"rank\": \"1\"},", ""), "error T-DIST x1" },
+	{ TRACE("\"distributedInfo\":[],", ""), "error T-DIST x1" },
 	{ TRACE("\"distributedInfo\":{\"rank\":1,\"world_size\":8},", ""), "warning T-RANK x1" },
 	{ TRACE("\"deviceProperties\":[{\"id\":1,\"name\":\"x\"}],", ""), "warning T-DEVICE x1" },
+	{ TRACE("\"deviceProperties\":[{\"id\":0,\"name\":\"x\"},{\"id\":0,\"name\":\"x\"},{}],",
+		""),
+	  "warning T-DEVICE x2" },
 	{ TRACE("\"gtrace\":[],", ""), "error T-GTRACE x1" },
 	{ TRACE("\"gtrace\":{\"complete\":false,\"reason\":\"r\",\"dropped\":{\"ring\":2},"
 		"\"warnings\":[\"w\"]},",
@@ -148,6 +164,15 @@ static const struct {
 	{ TRACE("", ",{\"ph\":\"M\",\"name\":\"n\"},{\"ph\":\"M\",\"name\":\"thread_name\","
 		    "\"pid\":1,\"args\":{\"name\":1}}"),
 	  "warning M-NAME x1, warning M-ARGS x1" },
+	{ TRACE("", ",{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"args\":{\"name\":\"a\"}}"),
+	  "warning M-ARGS x1" },
+	{ TRACE("", ",{\"ph\":\"C\",\"name\":\"n\",\"ts\":1,\"args\":{\"n\":1}},"
+		    "{\"ph\":\"C\",\"name\":\"n\",\"ts\":1,\"args\":{}},{\"ph\":\"C\",\"name\":"
+		    "\"n\",\"ts\":1}"),
+	  "warning E-INST x2" },
+	{ TRACE("", "," SLICE("cpu_op", "a", "9", "0", "300", "1", "")), "warning E-TID0 x1" },
+	{ TRACE("", "," SLICE("cpu_op", "a", "9", "1", "8796093022207", "1", "")),
+	  "warning E-RANGE x1" },
 	/* GPU work and launches */
 	{ TRACE("", "," SLICE("gpu_memset", "m", "0", "7", "30", "1", "\"warps per SM\":\"1\"")),
 	  "warning G-PID x1, warning G-TID x1, warning G-CORR x1, warning G-NUM x1" },
@@ -164,11 +189,41 @@ static const struct {
 	  "warning F-MISS x1, error X-DIFF x1, warning X-CORR x1" },
 	{ TRACE("", "," LAUNCH("30", "\"correlation\":6,\"External id\":8") "," KERNEL(
 			    "40", "1", ",\"correlation\":6,\"External id\":0")),
-	  "warning F-MISS x1, warning X-ZERO x1, warning X-REF x1" },
+	  "warning F-MISS x1, warning X-ZERO x1, warning X-SIDES x1, warning X-REF x1" },
+	{ TRACE("", "," SLICE("cpu_op", "a", "0", "1", "300", "1", "")), "warning G-PIDMIX x1" },
+	{ TRACE("", "," SLICE("cuda_runtime", "cudaLaunchCooperativeKernel", "9", "9", "30", "1",
+			      "\"correlation\":6") "," KERNEL("40", "1", ",\"correlation\":6")),
+	  "warning L-NAME x1, warning F-MISS x1" },
+	{ TRACE("", "," LAUNCH("30", "\"correlation\":6,\"External id\":3") "," KERNEL(
+			    "40", "1", ",\"correlation\":6,\"External id\":3")),
+	  "warning F-MISS x1, warning X-REF x1" },
 	/* flows */
-	{ TRACE("", ",{\"ph\":\"f\",\"cat\":\"ac2g\",\"id\":9,\"pid\":9,\"tid\":9,\"ts\":900}"),
+	{ TRACE("", ",{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":9,\"pid\":9,\"tid\":"
+		    "9,\"ts\":900}"),
 	  "warning F-BP x1, warning F-DANGLE x1, warning F-END x1" },
 	{ TRACE("", ",{\"ph\":\"s\",\"cat\":\"c\",\"ts\":1}"), "warning F-FORM x1" },
+	{ TRACE("", "," LAUNCH("30", "\"correlation\":6") "," KERNEL(
+			    "40", "1", ",\"correlation\":6") "," FLOW6("s", "9", "9",
+								       "11") "," FLOW6("f", "0",
+										       "7", "40")),
+	  "warning F-CORR x1" },
+	{ TRACE("", "," LAUNCH("30", "\"correlation\":6") "," KERNEL(
+			    "40", "1", ",\"correlation\":6") "," FLOW6("s", "9", "9",
+								       "30") "," FLOW6("f", "0",
+										       "7", "21")),
+	  "warning F-CORR x1" },
+	{ TRACE("", ",{\"ph\":\"s\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":1,\"pid\":9,"
+		    "\"tid\":9,"
+		    "\"ts\":10}"),
+	  "warning F-DANGLE x1" },
+	{ TRACE("",
+		"," SLICE("cuda_runtime", "cudaGraphLaunch", "9", "9", "30", "1", "\"correlation\":6") "," KERNEL(
+			"40", "1",
+			",\"correlation\":6") "," FLOW6("s", "9", "9",
+							"30") "," FLOW6("f", "0", "7",
+									"40") "," FLOW6("f", "0",
+											"7", "41")),
+	  "warning F-DUP x1" },
 	{ TRACE("", "," FLOW("s", "\"pid\":9,\"tid\":9", "10", "")), "warning F-DUP x1" },
 	/* slices and steps */
 	{ TRACE("", "," SLICE("cpu_op", "a", "9", "9", "195", "10", "")), "warning S-NEST x1" },
