@@ -37,15 +37,11 @@ static int count_other(struct gt_checker *checker, const struct gt_check_event *
 {
 	struct gt_id_map *flows = &checker->links.flows;
 	struct gt_str cat = e->event->cat_text, id = e->raw[GT_FIELD_ID];
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint64_t hash = gt_str_hash(gt_str_hash(GT_HASH_START, cat), id);
 	int64_t *count;
 
 	if (e->event->cat != GT_CAT_LAUNCH_FLOW && !gt_str_equal(cat, GT_STR("fwdbwd")))
 		return 0;
-	for (size_t i = 0; i < cat.len; i++)
-		hash = (hash ^ (unsigned char)cat.ptr[i]) * UINT64_C(0x100000001b3);
-	for (size_t i = 0; i < id.len; i++)
-		hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(0x100000001b3);
 	count = gt_id_map_find(flows, (int64_t)hash);
 	if (!count && flows->count >= MAX_FLOWS) {
 		checker->check->health.not_compared++;

@@ -3,6 +3,7 @@
  * in it: no producer sorts its events.
  */
 #include "base.h"
+#include "event_pairs.h"
 #include "json_reader.h"
 #include "selection.h"
 #include "trace_event.h"
@@ -131,28 +132,15 @@ static bool category_wanted(const struct gt_selection *selection,
 	return !selection->choice->categories;
 }
 
-/* An arrow's id may be any value: FNV-1a over it and the category. */
+/* An arrow's id may be any value. */
 static bool arrow_key(const struct gt_trace_event *event, int64_t *ret)
 {
-	struct gt_json_text text = { .end = event->text.ptr + event->text.len };
-	const char *at = event->text.ptr + 1;
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	struct gt_str key, id = { NULL, 0 };
+	static const struct gt_str key = GT_STR("id");
+	struct gt_trace_event as_args = { .args = event->text };
+	struct gt_str id;
 
-	while (gt_json_member(&text, &at, &key) > 0) {
-		const char *value = at;
-
-		at = gt_json_value_end(&text, at);
-		if (!at)
-			break;
-		if (gt_str_equal(key, GT_STR("id")))
-			id = (struct gt_str){ value, (size_t)(at - value) };
-	}
-	for (size_t i = 0; i < event->cat_text.len; i++)
-		hash = (hash ^ (unsigned char)event->cat_text.ptr[i]) * UINT64_C(0x100000001b3);
-	for (size_t i = 0; i < id.len; i++)
-		hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(0x100000001b3);
-	*ret = (int64_t)hash;
+	gt_trace_event_args(&as_args, &key, &id, 1);
+	*ret = (int64_t)gt_str_hash(gt_str_hash(GT_HASH_START, event->cat_text), id);
 	return id.len > 0;
 }
 
@@ -255,12 +243,22 @@ static int mark_gpu_work(struct gt_selection *selection, const struct gt_trace_e
 	return correlation ? mark(&selection->correlations, correlation, flags) : 0;
 }
 
+static struct gt_event_span span_of(const struct gt_selection *selection)
+{
+	if (!selection->has_span)
+		return (struct gt_event_span){ INT64_MIN, INT64_MAX };
+	return (struct gt_event_span){ selection->from_ns, selection->to_ns };
+}
+
 static int mark_links(void *context, const struct gt_trace_event *event)
 {
 	struct gt_selection *selection = context;
 	bool inside = is_inside(selection, event);
 	int64_t id;
 
+	if (gt_event_is_paired(event))
+		return gt_event_pairs_note(&selection->pairs, event,
+					   category_wanted(selection, event), span_of(selection));
 	if (is_arrow(event))
 		return arrow_key(event, &id)
 			       ? mark(&selection->arrows, id, inside ? INSIDE : OUTSIDE)
@@ -294,7 +292,11 @@ static bool arrow_kept(struct gt_selection *selection, const struct gt_trace_eve
 		    event->pid.number >= 0 && event->pid.number < MAX_DEVICES &&
 		    !event->pid.text.ptr && selection->other_devices >> event->pid.number & 1)
 			return false;
-		return flags & LAUNCH_KEPT && (!(flags & GPU_SEEN) || flags & GPU_WANTED);
+		if (flags & GPU_SEEN)
+			return flags & LAUNCH_KEPT && flags & GPU_WANTED;
+		/* The other end stands on work that goes by its own time. */
+		return flags & LAUNCH_KEPT && arrow_key(event, &key) &&
+		       !(marks(&selection->arrows, key) & OUTSIDE);
 	}
 	if (!category_wanted(selection, event))
 		return false;
@@ -332,6 +334,10 @@ bool gt_selection_takes(struct gt_selection *selection, const struct gt_trace_ev
 		return false;
 	if (is_arrow(event))
 		return arrow_kept(selection, event);
+	if (gt_event_is_paired(event))
+		return gt_event_pairs_take(&selection->pairs, event,
+					   category_wanted(selection, event) &&
+						   is_inside(selection, event));
 	if (!category_wanted(selection, event))
 		return false;
 	if (is_on_gpu(event))
@@ -384,7 +390,9 @@ int gt_selection_find(struct gt_selection *selection, const char *path, struct g
 	if (rc)
 		return rc;
 	hooks.event = mark_links;
-	return read_trace(path, &hooks, err);
+	rc = read_trace(path, &hooks, err);
+	gt_event_pairs_reread(&selection->pairs, span_of(selection));
+	return rc;
 }
 
 int gt_selection_check(const struct gt_selection *selection, struct gt_err *err)
@@ -408,4 +416,5 @@ void gt_selection_release(struct gt_selection *selection)
 	gt_id_map_release(&selection->correlations);
 	gt_id_map_release(&selection->annotations);
 	gt_id_map_release(&selection->arrows);
+	gt_event_pairs_release(&selection->pairs);
 }

@@ -4,13 +4,14 @@
  *
  * Slices of the host are taken whole when they reach into the span. GPU work belongs to the span of
  * its launch, wherever it ran, and arrows to their ends: what is linked in the trace stays linked,
- * and no arrow loses an end.
+ * and no arrow loses an end. Slices in two events are taken whole, too.
  */
 #ifndef GT_SELECTION_H
 #define GT_SELECTION_H
 
 #include "base.h"
 #include "err.h"
+#include "event_pairs.h"
 #include "id_map.h"
 #include "trace_reader.h"
 
@@ -41,8 +42,9 @@ struct gt_selection {
 	struct gt_id_map correlations;
 	struct gt_id_map annotations; /* by External id */
 	struct gt_id_map arrows;      /* by a hash of category and id */
-	bool saw_work;                /* where it is wanted */
-	uint64_t other_devices;       /* bit n: GPU n has work that is not wanted */
+	struct gt_event_pairs pairs;
+	bool saw_work;          /* where it is wanted */
+	uint64_t other_devices; /* bit n: GPU n has work that is not wanted */
 };
 
 /* choice is borrowed. Free it with gt_selection_release(). */

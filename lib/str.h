@@ -44,6 +44,16 @@ static inline bool gt_str_has_nocase(struct gt_str text, struct gt_str word)
 	return false;
 }
 
+#define GT_HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* FNV-1a of the text behind what hash is of. */
+static inline uint64_t gt_str_hash(uint64_t hash, struct gt_str text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		hash = (hash ^ (unsigned char)text.ptr[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
 static inline bool gt_text_ends(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);

@@ -5,6 +5,7 @@
 #include "buf.h"
 #include "cut.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -68,6 +69,28 @@ static const char trace[] =
 									   "") "{}],\"traceName\":"
 									       "\"x\"}";
 
+/* Slices of two events. */
+#define SIDE(ph, name, tid, ts, more)                                                   \
+	"{\"ph\":\"" ph "\",\"cat\":\"c\",\"name\":\"" name "\",\"pid\":9,\"tid\":" tid \
+	",\"ts\":" ts more "},\n"
+static const char pairs_trace[] = "[" SIDE("B", "outer", "1", "0", "") SIDE(
+	"B", "early", "1", "1", "") SIDE("B", "other", "2", "8", "")
+	SIDE("E", "early", "1", "4", "") SIDE("B", "in", "1", "6", "") SIDE("E", "in", "1", "7", "")
+		SIDE("E", "outer", "1", "20", "") SIDE("B", "late", "1", "21", "")
+			SIDE("E", "late", "1", "30", "") SIDE("E", "other", "2", "31", "") SIDE(
+				"E", "none", "3", "6", "") SIDE("B", "open", "4", "2", "")
+				SIDE("b", "a", "1", "0", ",\"id\":7") SIDE("b", "x", "1", "1",
+									   ",\"id\":8")
+					SIDE("n", "a", "1", "1", ",\"id\":7") SIDE("e", "x", "1",
+										   "3", ",\"id\":8")
+						SIDE("e", "a", "2", "9", ",\"id\":7")
+							SIDE("b", "y", "1", "12", ",\"id\":8") SIDE(
+								"n", "y", "1", "13", ",\"id\":8")
+								SIDE("e", "y", "1", "14",
+								     ",\"id\":8") "{}]";
+
+static uint64_t events = 34;
+
 static char in[] = "/tmp/gtrace-cut-XXXXXX";
 static char out[64];
 
@@ -129,7 +152,7 @@ static void assert_cut(struct gt_choice choice, const char *want)
 	gt_buf_byte(&names, '\0');
 	assert_string_equal(names.data, want);
 	assert_int_equal(stats.events, result.kept);
-	assert_int_equal(result.events, 34);
+	assert_int_equal(result.events, events);
 	gt_buf_release(&names);
 }
 
@@ -186,6 +209,28 @@ static void test_categories(void **state)
 	assert_cut((struct gt_choice){ .device = -1, .categories = "none" }, "");
 }
 
+/* Both events or none, whatever the time of each. */
+static void test_pairs(void **state)
+{
+	int fd = open(in, O_WRONLY | O_TRUNC);
+
+	(void)state;
+	assert_int_equal(write(fd, pairs_trace, sizeof(pairs_trace) - 1), sizeof(pairs_trace) - 1);
+	events = 21;
+	assert_cut(
+		(struct gt_choice){
+			.has_time = true, .from_ns = 5000, .to_ns = 10000, .device = -1 },
+		"outer other in in outer other none open a a a");
+	assert_cut(
+		(struct gt_choice){
+			.has_time = true, .from_ns = 11000, .to_ns = 20000, .device = -1 },
+		"outer other outer other open y y y");
+	assert_cut((struct gt_choice){ .device = -1, .categories = "d" }, "");
+	assert_cut((struct gt_choice){ .device = -1, .categories = "c" },
+		   "outer early other early in in outer late late other none open a x a x a y y y");
+	close(fd);
+}
+
 static void test_not_there(void **state)
 {
 	static const struct {
@@ -222,7 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps),     cmocka_unit_test(test_time),
 		cmocka_unit_test(test_device),    cmocka_unit_test(test_categories),
-		cmocka_unit_test(test_not_there),
+		cmocka_unit_test(test_not_there), cmocka_unit_test(test_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
