@@ -92,20 +92,27 @@ static bool add_name(struct gt_interner *interner, struct gt_str name)
 	if (interner->count == interner->names_cap) {
 		uint32_t cap = interner->names_cap ? interner->names_cap * 2 : 64;
 		struct gt_str *names = realloc(interner->names, cap * sizeof(*names));
+		uint32_t *followers;
 
 		if (!names)
 			return false;
 		interner->names = names;
+		followers = realloc(interner->followers, cap * sizeof(*followers));
+		if (!followers)
+			return false;
+		interner->followers = followers;
 		interner->names_cap = cap;
 	}
 	name.ptr = copy_bytes(interner, name);
 	if (!name.ptr)
 		return false;
+	interner->followers[interner->count] = 0;
 	interner->names[interner->count++] = name;
 	return true;
 }
 
-uint32_t gt_intern(struct gt_interner *interner, struct gt_str name)
+/* The number of a name, which is added when it is new. */
+static uint32_t look_up(struct gt_interner *interner, struct gt_str name)
 {
 	uint32_t hash = hash_of(name);
 	uint32_t at;
@@ -126,6 +133,22 @@ uint32_t gt_intern(struct gt_interner *interner, struct gt_str name)
 	return interner->count - 1;
 }
 
+uint32_t gt_intern(struct gt_interner *interner, struct gt_str name)
+{
+	uint32_t number;
+
+	if (interner->count) {
+		number = interner->followers[interner->last];
+		if (gt_str_equal(interner->names[number], name))
+			return interner->last = number;
+	}
+	number = look_up(interner, name);
+	if (number == GT_INTERN_FAILED)
+		return number;
+	interner->followers[interner->last] = number;
+	return interner->last = number;
+}
+
 void gt_interner_release(struct gt_interner *interner)
 {
 	struct gt_intern_block *block, *next;
@@ -136,5 +159,6 @@ void gt_interner_release(struct gt_interner *interner)
 	}
 	free(interner->slots);
 	free(interner->names);
+	free(interner->followers);
 	memset(interner, 0, sizeof(*interner));
 }

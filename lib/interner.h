@@ -16,6 +16,10 @@ struct gt_interner { /* { 0 } is an empty one */
 		uint32_t number; /* plus 1; 0: a free slot */
 	} * slots;
 	struct gt_str *names;
+	/* By number: what followed it last. The steps of a program are alike, so it mostly does
+	 * again. */
+	uint32_t *followers;
+	uint32_t last;
 	uint32_t slot_count;
 	uint32_t count;
 	uint32_t names_cap;

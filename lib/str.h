@@ -14,9 +14,29 @@ struct gt_str {
 
 #define GT_STR(literal) ((struct gt_str){ (literal), sizeof(literal) - 1 })
 
+/* Words that overlap at the end: for short ones that is done before memcmp() would have begun. */
+static inline bool gt_bytes_equal(const char *a, const char *b, size_t len)
+{
+	uint64_t x, y, tail_x, tail_y;
+
+	if (len < 8)
+		return !len || !memcmp(a, b, len);
+	memcpy(&tail_x, a + len - 8, 8);
+	memcpy(&tail_y, b + len - 8, 8);
+	if (tail_x != tail_y)
+		return false;
+	for (size_t i = 0; i + 8 < len; i += 8) {
+		memcpy(&x, a + i, 8);
+		memcpy(&y, b + i, 8);
+		if (x != y)
+			return false;
+	}
+	return true;
+}
+
 static inline bool gt_str_equal(struct gt_str a, struct gt_str b)
 {
-	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
+	return a.len == b.len && gt_bytes_equal(a.ptr, b.ptr, a.len);
 }
 
 static inline bool gt_str_starts(struct gt_str str, struct gt_str prefix)

@@ -44,6 +44,43 @@ static void test_interner(void **state)
 	gt_interner_release(&interner);
 }
 
+/* The one that followed last time is tried first; it must not win when it is another. */
+static void test_interner_order(void **state)
+{
+	static const char names[] = "abacabbccbaacbabc";
+	struct gt_interner interner = { 0 };
+
+	(void)state;
+	for (const char *at = names; *at; at++)
+		assert_int_equal(gt_intern(&interner, (struct gt_str){ at, 1 }),
+				 (uint32_t)(*at - 'a'));
+	assert_int_equal(interner.count, 3);
+	gt_interner_release(&interner);
+}
+
+/* Of every length, with a difference at each place. */
+static void test_equal(void **state)
+{
+	char a[40], b[40];
+
+	(void)state;
+	for (size_t len = 0; len <= sizeof(a); len++) {
+		memset(a, 'x', sizeof(a));
+		memset(b, 'x', sizeof(b));
+		assert_true(gt_str_equal((struct gt_str){ a, len }, (struct gt_str){ b, len }));
+		for (size_t i = 0; i < sizeof(a); i++) {
+			b[i] = 'y';
+			assert_int_equal(
+				gt_str_equal((struct gt_str){ a, len }, (struct gt_str){ b, len }),
+				i >= len);
+			b[i] = 'x';
+		}
+		if (len)
+			assert_false(gt_str_equal((struct gt_str){ a, len },
+						  (struct gt_str){ b, len - 1 }));
+	}
+}
+
 static void test_utf8(void **state)
 {
 	static const struct gt_str bad[] = {
@@ -166,7 +203,8 @@ static void test_buf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_interner), cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_interner), cmocka_unit_test(test_interner_order),
+		cmocka_unit_test(test_equal),    cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_safe),     cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_table),    cmocka_unit_test(test_buf),
 	};
