@@ -49,7 +49,9 @@ static int summarize(const char *path)
 {
 	const struct gt_summary_sink sink = { print_piece, stdout };
 	struct gt_summary_options wanted = { .stack_depth = options.stack_depth,
-					     .by = options.style.by };
+					     .by = options.style.by,
+					     .with_launches = options.style.format ==
+							      GT_SUMMARY_JSON };
 	struct gt_summary_style *style = &options.style;
 	struct gt_selection selection = { 0 };
 	struct gt_summary *summary;

@@ -32,7 +32,8 @@ static uint64_t stack_depth = NONE;
 
 static const struct opt opts[] = {
 	OPT_STRING(0, "by", &by, "KEYS",
-		   "one table: op, kernel, category, step, stream,\n"
+		   "one table: op, kernel (with operator, grid,\n"
+		   "occupancy, tensor cores), category, step, stream,\n"
 		   "thread, annotation, memcpy (with bandwidth) or\n"
 		   "blocking (calls that block the host, by operator);\n"
 		   "op, shape and stack may be joined by commas:\n"

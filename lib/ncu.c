@@ -3,46 +3,8 @@
  */
 #include "base.h"
 #include "json_reader.h"
+#include "kernel_name.h"
 #include "ncu.h"
-
-/* The '<' or '(' that belongs to the bracket at the end of text; text.len: there is none. */
-static size_t opening(struct gt_str text, char open, char close)
-{
-	size_t depth = 0;
-
-	for (size_t i = text.len; i--;) {
-		depth += text.ptr[i] == close;
-		if (text.ptr[i] == open && !--depth)
-			return i;
-	}
-	return text.len;
-}
-
-static struct gt_str without_end(struct gt_str text, char open, char close)
-{
-	size_t at = text.len && text.ptr[text.len - 1] == close ? opening(text, open, close)
-								: text.len;
-
-	/* Not "(anonymous namespace)" alone. */
-	if (at)
-		text.len = at;
-	return text;
-}
-
-struct gt_str gt_ncu_base_name(struct gt_str name)
-{
-	struct gt_str base;
-	size_t at;
-
-	/* What follows them: "name(int) [clone .1]". */
-	for (at = name.len; at > 0 && name.ptr[at - 1] != ')' && name.ptr[at - 1] != '>'; at--)
-		;
-	base = at ? (struct gt_str){ name.ptr, at } : name;
-	base = without_end(without_end(base, '(', ')'), '<', '>');
-	for (at = base.len; at > 0 && base.ptr[at - 1] != ':' && base.ptr[at - 1] != ' '; at--)
-		;
-	return at < base.len ? (struct gt_str){ base.ptr + at, base.len - at } : name;
-}
 
 static void put_command(struct gt_buf *out, struct gt_str base_name, uint64_t skip, uint64_t count)
 {
@@ -86,7 +48,7 @@ static uint64_t launches_a_step(const struct gt_summary *summary, struct gt_str 
 	uint64_t calls = 0;
 
 	for (uint32_t i = 0; i < kernels->names.count; i++) {
-		if (gt_str_equal(gt_ncu_base_name(gt_interned(&kernels->names, i)), base_name))
+		if (gt_str_equal(gt_kernel_base_name(gt_interned(&kernels->names, i)), base_name))
 			calls += kernels->stats[i].calls;
 	}
 	return summary->step_count && calls % summary->step_count == 0 ? calls / summary->step_count
@@ -114,7 +76,7 @@ int gt_ncu_put(const struct gt_summary *summary, struct gt_str kernel, struct gt
 
 	if (number < 0)
 		return -ENOENT;
-	base_name = gt_ncu_base_name(gt_interned(&summary->kernels.names, (uint32_t)number));
+	base_name = gt_kernel_base_name(gt_interned(&summary->kernels.names, (uint32_t)number));
 	a_step = launches_a_step(summary, base_name);
 	if (a_step)
 		skip = steps_before(summary) * a_step;

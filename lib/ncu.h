@@ -10,12 +10,6 @@
 #include "summary.h"
 
 /*
- * The base name of a kernel, which is what ncu --kernel-name compares: without return type,
- * namespaces, template arguments and parameters. A part of name.
- */
-struct gt_str gt_ncu_base_name(struct gt_str name);
-
-/*
  * Append the command for the kernel of this name, or of those in whose names it is for the one that
  * took longest. It profiles the launches of the first step of the trace, where all steps have as
  * many, otherwise one launch; all kernels with the same base name count as one. The line is for a

@@ -161,7 +161,7 @@ static bool link_call(struct nest *nest, const struct gt_op_slice *call)
 	gpu_ns = gt_id_map_find(&ops->by_correlation, call->id);
 	if (gpu_ns)
 		gt_ops_sum(&op->node.self_gpu_ns, *gpu_ns);
-	if (ops->tf32.count && gt_id_map_find(&ops->tf32, gt_ops_tf32_id(call->id)))
+	if (ops->tf32.count && gt_id_map_find(&ops->tf32, gt_ops_call_id(call->id)))
 		op->node.has_tf32 = true;
 	return true;
 }
@@ -236,7 +236,7 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 static int tell_call(struct nest *nest, const struct gt_op_slice *call)
 {
 	const struct gt_ops *ops = nest->ops;
-	struct gt_str op = { NULL, 0 };
+	int64_t op = -1;
 
 	if (!ops->called || call->told)
 		return 0;
@@ -245,11 +245,10 @@ static int tell_call(struct nest *nest, const struct gt_op_slice *call)
 
 		if (open->kind != GT_SLICE_OP || open->end_ns < call->end_ns)
 			continue;
-		op = gt_interned(&ops->names, ops->rows[open->node.row].name);
+		op = ops->rows[open->node.row].name;
 		break;
 	}
-	return ops->called(ops->called_context, gt_interned(&ops->names, ops->rows[call->row].name),
-			   op, call->end_ns - call->start_ns);
+	return ops->called(ops->called_context, call, op);
 }
 
 static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)

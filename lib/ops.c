@@ -52,14 +52,6 @@ static struct gt_op_thread *find_thread(struct gt_ops *ops, const struct gt_trac
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int64_t external_id(const struct gt_trace_event *event)
-{
-	int64_t id = gt_trace_event_id(event, GT_STR("\"External id\""));
-
-	return id || !gt_ops_is_old(event) ? id
-					   : gt_trace_event_id(event, GT_STR("\"external id\""));
-}
-
 static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 		     struct gt_op_slice *slice, uint32_t kind)
 {
@@ -91,7 +83,7 @@ static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
 			 int64_t correlation, struct gt_op_slice *slice)
 {
-	int64_t external = external_id(event);
+	int64_t external = gt_ops_external_id(event);
 
 	slice->id = correlation;
 	if (external && external != slice->id) {
@@ -127,7 +119,7 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 		return add_slice(ops, event, &slice, kind);
 	}
 	slice.kind = GT_SLICE_OP;
-	slice.id = external_id(event);
+	slice.id = gt_ops_external_id(event);
 	slice.id_kind = slice.id ? GT_ID_EXTERNAL : GT_ID_NONE;
 	if (ops->stack_depth && gt_op_stacks_add(ops, event, slice.id) < 0)
 		return -ENOMEM;
@@ -139,11 +131,11 @@ static int add_host(struct gt_ops *ops, const struct gt_trace_event *event, int6
 static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, bool is_tf32,
 		    int64_t dur_ns, int64_t correlation)
 {
-	int64_t external = external_id(event);
+	int64_t external = gt_ops_external_id(event);
 	bool by_external = external && external != correlation;
 
 	if (GT_UNLIKELY(is_tf32) &&
-	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_tf32_id(correlation)))
+	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_call_id(correlation)))
 		return -ENOMEM;
 	if (by_external)
 		return gt_id_map_add(&ops->by_external, external, dur_ns);

@@ -91,10 +91,10 @@ struct gt_ops {
 	bool has_ns; /* times are finer than a microsecond */
 	bool has_memory;
 	bool has_gpu_bytes;
-	/* Gets each call into CUDA or HIP with the operator or range around it on its thread, which
-	 * is empty where there is none. 0 or an error, which gt_ops_finish() returns. May be NULL.
-	 */
-	int (*called)(void *context, struct gt_str call, struct gt_str op, int64_t dur_ns);
+	/* Gets each call into CUDA or HIP with the number of the name of the operator or range
+	 * around it on its thread, -1: none. 0 or an error, which gt_ops_finish() returns. May be
+	 * NULL. */
+	int (*called)(void *context, const struct gt_op_slice *call, int64_t op);
 	void *called_context;
 	bool in_doubt;               /* nothing names its operator: to be near has to do */
 	struct gt_op_slices *strays; /* where calls go that name no operator; NULL: they stay */

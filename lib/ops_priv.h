@@ -39,8 +39,17 @@ static inline bool gt_ops_is_old(const struct gt_trace_event *event)
 /* Whether torch leaves the frame out of stacks. */
 bool gt_ops_is_hidden_frame(struct gt_str name);
 
-/* Of a launch, in ops->tf32, where External ids stand as they are. */
-static inline int64_t gt_ops_tf32_id(int64_t correlation)
+/* 0: there is none. */
+static inline int64_t gt_ops_external_id(const struct gt_trace_event *event)
+{
+	int64_t id = gt_trace_event_id(event, GT_STR("\"External id\""));
+
+	return id || !gt_ops_is_old(event) ? id
+					   : gt_trace_event_id(event, GT_STR("\"external id\""));
+}
+
+/* Of a call by its correlation, where External ids stand as they are. */
+static inline int64_t gt_ops_call_id(int64_t correlation)
 {
 	return (int64_t) - (uint64_t)correlation;
 }

@@ -120,6 +120,10 @@ static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *tab
 	gt_summary_add_call(row, dur_ns);
 	if (event->cat != GT_CAT_KERNEL)
 		row->bytes = add_sat(row->bytes, bytes_of(event));
+	else if (GT_UNLIKELY(summary->with_launches) &&
+		 gt_kernel_stats_add(&summary->kernel_stats, (uint32_t)(row - table->stats), event,
+				     (int64_t)dur_ns, correlation) < 0)
+		return -ENOMEM;
 	if (event->cat == GT_CAT_MEMCPY)
 		work.kind = GT_LAUNCHED_MEMCPY;
 	else
@@ -245,6 +249,9 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 	correlation = correlation_of(event);
 	if (!summary->no_operators)
 		rc = gt_ops_add(&summary->ops, event, dur_ns, correlation);
+	if (!rc && GT_UNLIKELY(summary->with_launches) &&
+	    (event->cat == GT_CAT_CPU_OP || event->cat == GT_CAT_ANNOTATION))
+		rc = gt_kernel_stats_add_op(&summary->kernel_stats, event);
 	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns, correlation);
 }
 
@@ -291,7 +298,8 @@ static int finish(struct gt_summary *summary)
 		return rc;
 	gt_summary_finish_by(summary);
 	gt_summary_name_producer(summary);
-	return gt_ops_finish(&summary->ops, !summary->own.present);
+	rc = gt_ops_finish(&summary->ops, !summary->own.present);
+	return rc || !summary->with_launches ? rc : gt_kernel_stats_finish(&summary->kernel_stats);
 }
 
 int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char *path,
@@ -317,6 +325,11 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 	if (summary->by == GT_SUMMARY_BY_BLOCKING) {
 		summary->ops.called = gt_summary_add_blocking;
 		summary->ops.called_context = summary;
+	} else if (summary->by == GT_SUMMARY_BY_KERNEL || (options && options->with_launches)) {
+		summary->with_launches = true;
+		summary->kernel_stats.ops = &summary->ops;
+		summary->ops.called = gt_kernel_stats_add_call;
+		summary->ops.called_context = &summary->kernel_stats;
 	}
 	rc = gt_trace_read(gz, &hooks, &summary->read, err);
 	if (!rc && summary->selection)
@@ -368,6 +381,7 @@ void gt_summary_free(struct gt_summary *summary)
 	gt_summary_release_by(summary);
 	gt_interner_release(&summary->step_names);
 	gt_ops_release(&summary->ops);
+	gt_kernel_stats_release(&summary->kernel_stats);
 	gt_buf_release(&summary->producer);
 	gt_buf_release(&summary->runtime);
 	gt_buf_release(&summary->devices);

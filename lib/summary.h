@@ -14,6 +14,7 @@
 #include "idle.h"
 #include "interner.h"
 #include "intervals.h"
+#include "kernel_stats.h"
 #include "launch_stats.h"
 #include "launches.h"
 #include "op_report.h"
@@ -133,6 +134,8 @@ struct gt_summary {
 	struct gt_summary_table categories; /* for this table alone */
 	struct gt_summary_table blocking;   /* the same: "cudaMemcpy < aten::item" */
 	struct gt_summary_tracks tracks;    /* the same: streams or threads */
+	bool with_launches;                 /* of kernels: kernel_stats has them */
+	struct gt_kernel_stats kernel_stats;
 	/* while it is read */
 	struct gt_thread_ids thread_ids;
 	struct gt_launches launches;
@@ -160,6 +163,7 @@ struct gt_summary_options {    /* { 0 } and NULL: the defaults */
 	size_t stack_depth;    /* frames of the Python stack of each operator; 0: no stacks */
 	enum gt_summary_by by; /* the table that is wanted: some take more reading */
 	bool no_operators;     /* leave them out: they are most of the time and memory */
+	bool with_launches;    /* how kernels were launched, as for the table of kernels */
 	struct gt_selection *selection; /* only what it takes; NULL: everything */
 };
 

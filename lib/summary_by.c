@@ -158,9 +158,11 @@ int gt_summary_add_by(struct gt_summary *summary, const struct gt_trace_event *e
 	}
 }
 
-int gt_summary_add_blocking(void *context, struct gt_str call, struct gt_str op, int64_t dur_ns)
+int gt_summary_add_blocking(void *context, const struct gt_op_slice *slice, int64_t op)
 {
 	struct gt_summary *summary = context;
+	const struct gt_ops *ops = &summary->ops;
+	struct gt_str call = gt_interned(&ops->names, ops->rows[slice->row].name);
 	struct gt_summary_stat *row = NULL;
 	struct gt_buf name = { 0 };
 	bool is_new;
@@ -168,16 +170,18 @@ int gt_summary_add_blocking(void *context, struct gt_str call, struct gt_str op,
 	if (!gt_call_blocks_host(call))
 		return 0;
 	gt_buf_append(&name, call.ptr, call.len);
-	if (op.len) {
+	if (op >= 0) {
+		struct gt_str op_name = gt_interned(&ops->names, (uint32_t)op);
+
 		gt_buf_text(&name, " < ");
-		gt_buf_append(&name, op.ptr, op.len);
+		gt_buf_append(&name, op_name.ptr, op_name.len);
 	}
 	if (!name.failed)
 		row = gt_summary_row(&summary->blocking, gt_buf_str(&name), &is_new);
 	gt_buf_release(&name);
 	if (!row)
 		return -ENOMEM;
-	gt_summary_add_call(row, (uint64_t)dur_ns);
+	gt_summary_add_call(row, (uint64_t)(slice->end_ns - slice->start_ns));
 	return 0;
 }
 

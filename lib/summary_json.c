@@ -98,8 +98,9 @@ void gt_summary_put_gpus_json(const struct gt_summary *summary, struct gt_buf *o
 	gt_buf_byte(out, ']');
 }
 
-static void put_stats(const struct gt_summary_table *stats, bool marked, const char *key,
-		      const struct gt_summary_style *style, struct gt_buf *out)
+static void put_stats(const struct gt_summary *summary, const struct gt_summary_table *stats,
+		      bool marked, const char *key, const struct gt_summary_style *style,
+		      struct gt_buf *out)
 {
 	size_t shown;
 	uint32_t *rows = gt_summary_order(stats, style, marked, &shown);
@@ -122,6 +123,8 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		put_unsigned_us(out, "max_us", stat->max_ns);
 		if (stat->bytes)
 			put_uint(out, "bytes", stat->bytes);
+		if (stats == &summary->kernels && summary->with_launches)
+			gt_summary_put_kernel_json(summary, rows[i], out);
 		gt_buf_byte(out, '}');
 		gt_summary_drain(style, out);
 	}
@@ -197,13 +200,13 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	if (style->by == GT_SUMMARY_BY_STREAM || style->by == GT_SUMMARY_BY_THREAD)
 		gt_summary_put_tracks(summary, style, out);
 	if (style->by == GT_SUMMARY_BY_CATEGORY)
-		put_stats(&summary->categories, false, "categories", style, out);
+		put_stats(summary, &summary->categories, false, "categories", style, out);
 	if (style->by == GT_SUMMARY_BY_BLOCKING)
-		put_stats(&summary->blocking, false, "blocking_by_op", style, out);
-	put_stats(&summary->kernels, false, "kernels", style, out);
-	put_stats(&summary->copies, false, "copies", style, out);
-	put_stats(&summary->calls, true, "blocking", style, out);
-	put_stats(&summary->ranges, false, "ranges", style, out);
+		put_stats(summary, &summary->blocking, false, "blocking_by_op", style, out);
+	put_stats(summary, &summary->kernels, false, "kernels", style, out);
+	put_stats(summary, &summary->copies, false, "copies", style, out);
+	put_stats(summary, &summary->calls, true, "blocking", style, out);
+	put_stats(summary, &summary->ranges, false, "ranges", style, out);
 	put_health(summary, out);
 	gt_buf_text(out, "}]}\n");
 }

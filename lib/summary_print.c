@@ -289,7 +289,7 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		gt_summary_put_ops(summary, style, out);
 		break;
 	case GT_SUMMARY_BY_KERNEL:
-		put_stats(&summary->kernels, false, "Kernels", "kernel", style, out);
+		gt_summary_put_kernels(summary, style, out);
 		break;
 	case GT_SUMMARY_BY_CATEGORY:
 		put_stats(&summary->categories, false, "Categories", "category", style, out);
@@ -397,6 +397,9 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 	case GT_SUMMARY_BY_MEMCPY:
 		gt_summary_put_copies(summary, style, out);
 		return;
+	case GT_SUMMARY_BY_KERNEL:
+		gt_summary_put_kernels_csv(summary, style, out);
+		return;
 	case GT_SUMMARY_BY_STEP:
 		gt_summary_put_steps_csv(summary, style, out);
 		return;
@@ -404,7 +407,7 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 		break;
 	}
 	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,name\n");
-	if (all || style->by == GT_SUMMARY_BY_KERNEL)
+	if (all)
 		put_csv_stats(&summary->kernels, false, "kernel", style, out);
 	if (all && style->brief)
 		return;

@@ -66,7 +66,7 @@ void gt_summary_put_launches_json(const struct gt_summary_gpu *gpu, struct gt_bu
 /* Take in what the table wants of an event of any phase and time. 0 or -ENOMEM. */
 int gt_summary_add_by(struct gt_summary *summary, const struct gt_trace_event *event);
 /* As ops->called, for a summary. */
-int gt_summary_add_blocking(void *context, struct gt_str call, struct gt_str op, int64_t dur_ns);
+int gt_summary_add_blocking(void *context, const struct gt_op_slice *slice, int64_t op);
 void gt_summary_finish_by(struct gt_summary *summary);
 void gt_summary_release_by(struct gt_summary *summary);
 
@@ -115,6 +115,16 @@ void gt_summary_put_tracks(const struct gt_summary *summary, const struct gt_sum
 /* Copies with their bytes, but not as JSON. */
 void gt_summary_put_copies(const struct gt_summary *summary, const struct gt_summary_style *style,
 			   struct gt_buf *out);
+
+/* ---- kernels with how they were launched ---- */
+
+void gt_summary_put_kernels(const struct gt_summary *summary, const struct gt_summary_style *style,
+			    struct gt_buf *out);
+void gt_summary_put_kernels_csv(const struct gt_summary *summary,
+				const struct gt_summary_style *style, struct gt_buf *out);
+/* ,"op":… to be put behind the times of the kernel of this number */
+void gt_summary_put_kernel_json(const struct gt_summary *summary, uint32_t number,
+				struct gt_buf *out);
 
 /* ---- operators ---- */
 

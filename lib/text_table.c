@@ -29,6 +29,20 @@ void gt_text_cell_name(struct gt_text_table *table, struct gt_str name)
 	table->cells++;
 }
 
+void gt_text_cell_cut(struct gt_text_table *table, struct gt_str name, const char *end,
+		      size_t width)
+{
+	struct gt_buf safe = { 0 };
+
+	gt_safe_put(&safe, name);
+	gt_safe_put_cut(&table->text, gt_buf_str(&safe), width - GT_MIN(strlen(end), width));
+	gt_buf_text(&table->text, end);
+	gt_buf_byte(&table->text, '\0');
+	table->cells++;
+	table->text.failed |= safe.failed;
+	gt_buf_release(&safe);
+}
+
 static struct gt_str next_cell(const char **at)
 {
 	struct gt_str cell = { *at, strlen(*at) };

@@ -21,6 +21,9 @@ struct gt_text_table { /* { 0 } but for titles and columns */
 /* Append the next cell; a row is full after 'columns' of them. */
 void gt_text_cell(struct gt_text_table *table, const char *fmt, ...) GT_PRINTF(2, 3);
 void gt_text_cell_name(struct gt_text_table *table, struct gt_str name); /* made safe */
+/* The same, cut to at most width columns, with end behind it within them. */
+void gt_text_cell_cut(struct gt_text_table *table, struct gt_str name, const char *end,
+		      size_t width);
 
 /* Append the table under its titles to out, and empty it. width: columns of the terminal. */
 void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_buf *out);

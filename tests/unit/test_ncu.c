@@ -1,5 +1,5 @@
 /*
- * test_ncu.c - base names of kernels, and the command line for them.
+ * test_ncu.c - the command line for a kernel.
  */
 #include "base.h"
 #include "ncu.h"
@@ -9,35 +9,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-static void test_base_names(void **state)
-{
-	static const struct {
-		const char *name, *base;
-	} cases[] = {
-		{ "ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn" },
-		{ "void at::native::k<4, at::F<(bool)1>, at::A<char*, 3ul> >(int, at::F<(bool)1>)",
-		  "k" },
-		{ "void (anonymous namespace)::softmax<float>(float*)", "softmax" },
-		{ "k<(bool)1>", "k" },
-		{ "layernorm(float*, int) [clone .1]", "layernorm" },
-		{ "ns::f(void (*)(int))", "f" },
-		{ "(", "(" },
-		{ ")", ")" },
-		{ "<>", "<>" },
-		{ "a::", "a::" },
-		{ "", "" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct gt_str base =
-			gt_ncu_base_name((struct gt_str){ cases[i].name, strlen(cases[i].name) });
-
-		assert_int_equal(base.len, strlen(cases[i].base));
-		assert_memory_equal(base.ptr, cases[i].base, base.len);
-	}
-}
 
 static void assert_command(const char *trace, const char *kernel, const char *want)
 {
@@ -83,7 +54,6 @@ static void test_commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_base_names),
 		cmocka_unit_test(test_commands),
 	};
 
