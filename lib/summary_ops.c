@@ -8,8 +8,9 @@
 #include "summary_priv.h"
 #include "text_table.h"
 
-/* From this width on averages and all kinds of memory have a column; up to this width only what a
+/* From these widths on averages have a column, and all kinds of memory; up to NARROW only what a
  * row did itself, where there is more to show than times. */
+#define WIDEST 180
 #define WIDE   140
 #define NARROW 100
 
@@ -89,6 +90,8 @@ static bool has_column(const struct gt_summary *summary, const struct gt_summary
 	bool wide = style->width >= WIDE || style->format == GT_SUMMARY_MARKDOWN;
 	bool more = ops->has_memory || report->has_flops || report->has_estimates ||
 		    style->by_shape || style->by_stack;
+	bool all_bytes = wide && (style->width >= WIDEST || !ops->has_gpu_bytes ||
+				  style->format == GT_SUMMARY_MARKDOWN);
 	bool totals = wide || style->width > NARROW || !more;
 
 	switch (column) {
@@ -106,11 +109,11 @@ static bool has_column(const struct gt_summary *summary, const struct gt_summary
 	case GPU_MEAN:
 		return on_gpu && wide;
 	case CPU_BYTES:
-		return ops->has_memory && wide;
+		return ops->has_memory && all_bytes;
 	case SELF_CPU_BYTES:
-		return ops->has_memory && (wide || !ops->has_gpu_bytes);
+		return ops->has_memory && (all_bytes || !ops->has_gpu_bytes);
 	case GPU_BYTES:
-		return ops->has_gpu_bytes && wide;
+		return ops->has_gpu_bytes && all_bytes;
 	case SELF_GPU_BYTES:
 		return ops->has_gpu_bytes;
 	case FLOPS:

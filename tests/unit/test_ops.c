@@ -501,6 +501,22 @@ static void test_print(void **state)
 	unload(&f);
 }
 
+/* Wide tables leave room for names: a GPU's memory needs more than averages do. */
+static void test_print_memory(void **state)
+{
+	struct gt_summary_style style = { .by = GT_SUMMARY_BY_OP, .width = 160 };
+	struct fixture f = load_plain(
+		OP("aten::mm", 0, 1.5, "") CALL("cudaLaunchKernel", 0.5, 0.5, LAUNCH(1, 2))
+			KERNEL("k", 2, 1, LAUNCH(1, 2)) MEMORY("[memory]", 1, 2048, 1));
+
+	(void)state;
+	check_print(f.summary, &style, "GPU total  GPU avg  self GPU mem  operator\n");
+	style.width = 180;
+	check_print(f.summary, &style,
+		    "GPU avg  CPU mem  self CPU mem  GPU mem  self GPU mem  operator\n");
+	unload(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,7 +528,7 @@ int main(void)
 		cmocka_unit_test(test_file_of_2021),  cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_shapes),        cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_order),         cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_print),
+		cmocka_unit_test(test_print),         cmocka_unit_test(test_print_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
