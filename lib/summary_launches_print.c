@@ -17,10 +17,8 @@ static bool is_known(const struct gt_summary_gpu *gpu)
 static void put_idle(const struct gt_summary *summary, const struct gt_summary_style *style,
 		     struct gt_buf *out)
 {
-	static const char *const titles[] = { "GPU",          "idle",
-					      "host late",    "launch latency",
-					      "queued",       "comm wait",
-					      "data loading", "unknown" };
+	static const char *const titles[] = { "GPU",    "idle",      "host late",  "launch latency",
+					      "queued", "comm wait", "dataloader", "unknown" };
 	struct gt_text_table table = { .titles = titles, .columns = ARRAY_SIZE(titles) };
 
 	gt_summary_put_title(out, style, "Idle time by cause", 0, 0);
