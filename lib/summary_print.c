@@ -276,11 +276,14 @@ static void put_all_tables(const struct gt_summary *summary, const struct gt_sum
 static void put_tables(const struct gt_summary *summary, const struct gt_summary_style *style,
 		       struct gt_buf *out)
 {
+	size_t head;
+
 	if (!style->brief) {
 		put_head(summary, style, out);
 		put_gpus(summary, style, out);
 		gt_summary_put_launches(summary, style, out);
 	}
+	head = out->len;
 	switch (style->by) {
 	case GT_SUMMARY_BY_ANY:
 		put_all_tables(summary, style, out);
@@ -312,6 +315,8 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 			  style, out);
 		break;
 	}
+	if (style->by != GT_SUMMARY_BY_ANY && out->len == head)
+		gt_buf_text(out, "\nno such row\n");
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */

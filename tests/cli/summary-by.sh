@@ -27,6 +27,8 @@ for key in "categories", "streams", "threads", "blocking_by_op":
         print(key, *file[key], sep="\n  ")'
 done
 
+gtrace summary --by annotation --filter backward trace.json | tail -n 1
+
 try gtrace summary --ncu nccl trace.json
 try gtrace summary --ncu gemm trace.json
 try gtrace summary --ncu k trace.json trace.json
