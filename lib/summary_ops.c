@@ -291,6 +291,31 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 	}
 }
 
+static const char *title_of(const struct gt_summary_style *style)
+{
+	if (style->by_shape)
+		return style->by_stack ? "Operators by shape and stack" : "Operators by shape";
+	return style->by_stack ? "Operators by stack" : "Operators";
+}
+
+/* Why rows that were to be told apart are not. */
+static void put_absent(const struct gt_op_report *report, const struct gt_summary_style *style,
+		       struct gt_buf *out)
+{
+	bool has_shapes = false, has_stacks = false;
+
+	for (size_t i = 0; i < report->count; i++) {
+		has_shapes |= report->lines[i].shapes.len != 0;
+		has_stacks |= report->lines[i].stack.len != 0;
+	}
+	if (style->by_shape && !has_shapes)
+		gt_buf_text(out, "none of these has shapes (torch.profiler records them with "
+				 "record_shapes=True)\n");
+	if (style->by_stack && !has_stacks)
+		gt_buf_text(out, "none of these has a stack (torch.profiler records them with "
+				 "with_stack=True)\n");
+}
+
 void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
 			struct gt_buf *out)
 {
@@ -311,12 +336,13 @@ void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summar
 		shown_titles[table.columns++] = titles[i];
 	}
 	shown = rows_shown(style, &report);
-	gt_summary_put_title(out, style, "Operators", shown, report.count);
+	gt_summary_put_title(out, style, title_of(style), shown, report.count);
 	for (size_t i = 0; i < shown; i++) {
 		for (size_t k = 0; k < table.columns; k++)
 			put_cell(&table, &report, &report.lines[i], columns[k]);
 	}
 	gt_summary_put_table(&table, style, out);
+	put_absent(&report, style, out);
 	gt_op_report_release(&report);
 }
 

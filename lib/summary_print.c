@@ -215,9 +215,12 @@ static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 		out->failed = true;
 		return;
 	}
-	gt_buf_printf(out, "%zu step%s: %s min, %s median, %s max\n", range.count,
-		      range.count == 1 ? "" : "s", gt_time_text_of(range.min).text,
-		      gt_time_text_of(range.median).text, gt_time_text_of(range.max).text);
+	if (range.count == 1)
+		gt_buf_printf(out, "1 step: %s\n", gt_time_text_of(range.median).text);
+	else
+		gt_buf_printf(out, "%zu steps: %s min, %s median, %s max\n", range.count,
+			      gt_time_text_of(range.min).text, gt_time_text_of(range.median).text,
+			      gt_time_text_of(range.max).text);
 }
 
 static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,

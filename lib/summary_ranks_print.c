@@ -55,6 +55,21 @@ static struct gt_str file_name(const char *path)
 	return text_of(slash ? slash + 1 : path);
 }
 
+/* What tells files apart, at the width of a terminal. */
+static struct gt_str short_name(const char *path)
+{
+	static const char *const ends[] = { ".gz", ".json", ".trace", ".pt" };
+	struct gt_str name = file_name(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t len = strlen(ends[i]);
+
+		if (name.len > len && !memcmp(name.ptr + name.len - len, ends[i], len))
+			name.len -= len;
+	}
+	return name;
+}
+
 static struct gt_time_text time_of(uint64_t ns)
 {
 	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
@@ -129,7 +144,9 @@ static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summa
 									(double)row->gpu.span_ns
 							      : 0.0);
 		}
-		gt_text_cell_name(&table, file_name(row->path));
+		gt_text_cell_name(&table, style->format == GT_SUMMARY_MARKDOWN
+						  ? file_name(row->path)
+						  : short_name(row->path));
 	}
 	gt_summary_put_table(&table, style, out);
 }

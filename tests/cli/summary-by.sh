@@ -28,6 +28,7 @@ for key in "categories", "streams", "threads", "blocking_by_op":
 done
 
 gtrace summary --by annotation --filter backward trace.json | tail -n 1
+gtrace summary --by shape,stack trace.json | sed -n '/^Operators/,$p'
 
 try gtrace summary --ncu nccl trace.json
 try gtrace summary --ncu gemm trace.json
