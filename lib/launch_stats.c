@@ -17,6 +17,11 @@ struct room {
 static void measure_kernels(struct gt_launches *launches, const struct gt_launched_works *works,
 			    uint64_t *delays, struct gt_launch_stats *ret)
 {
+	/* A graph may have launched on another GPU, too. */
+	for (size_t i = 0; i < works->count; i++) {
+		if (works->items[i].call)
+			launches->calls[works->items[i].call - 1].has_begun = false;
+	}
 	for (size_t i = 0; i < works->count; i++) {
 		const struct gt_launched *work = &works->items[i];
 		struct gt_launch_call *call = work->call ? &launches->calls[work->call - 1] : NULL;

@@ -245,6 +245,21 @@ static void test_gpus(void **state)
 	gt_summary_free(summary);
 }
 
+/* A graph with a kernel on one GPU and two on another launched work on both. */
+static void test_graph_of_gpus(void **state)
+{
+	struct gt_summary *summary = load(TRACE(
+		CALL("9", "0", "4", "1") WORK("kernel", "0", "10", "5", "1")
+			WORK("kernel", "1", "12", "5", "1") WORK("kernel", "1", "20", "5", "1")));
+
+	(void)state;
+	assert_int_equal(summary->gpus[0].launch.launches, 1);
+	assert_int_equal(summary->gpus[0].launch.delay_max_ns, 6000);
+	assert_int_equal(summary->gpus[1].launch.launches, 1);
+	assert_int_equal(summary->gpus[1].launch.delay_max_ns, 8000);
+	gt_summary_free(summary);
+}
+
 static void test_sort(void **state)
 {
 	uint64_t values[] = { UINT64_MAX, 0, 256, 255, 1, UINT64_C(1) << 63, 65536, 1, 3 };
@@ -293,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_launch_stats),
 		cmocka_unit_test(test_output),
 		cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_graph_of_gpus),
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_sort_work),
 	};
