@@ -12,6 +12,12 @@ static void put_command(struct gt_buf *out, struct gt_str base_name, uint64_t sk
 	for (size_t i = 0; i < base_name.len; i++) {
 		char c = base_name.ptr[i];
 
+		/* What is not ASCII may steer a terminal: a run of it is any characters. */
+		if ((unsigned char)c >= 0x80) {
+			if (!i || (unsigned char)base_name.ptr[i - 1] < 0x80)
+				gt_buf_text(out, ".+");
+			continue;
+		}
 		if (strchr(".*+?()[]{}|^$\\/", c) && c)
 			gt_buf_byte(out, '\\');
 		/* A quote or a control character is any character. */

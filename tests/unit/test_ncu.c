@@ -47,6 +47,9 @@ static void test_commands(void **state)
 	assert_command("[" STEPS SLICE("kernel", "a.b'$rm'\\u001b", "1"), "b'",
 		       "ncu --kernel-name 'regex:^a\\.b.\\$rm..$' --launch-count 1 --set full "
 		       "-o profile COMMAND\n");
+	assert_command("[" SLICE("kernel", "a\\u009b\\u202eb\xc3\xa4", "1"), "a",
+		       "ncu --kernel-name 'regex:^a.+b.+$' --launch-count 1 --set full "
+		       "-o profile COMMAND\n");
 	assert_command("[" SLICE("kernel", "k", "1"), "j", NULL);
 	assert_command("[" SLICE("kernel", "k", "1"), "", NULL);
 }
