@@ -95,5 +95,7 @@ int cmd_check(int argc, char **argv)
 		die(STATUS_USAGE, "which file? see 'gtrace check -h'");
 	if (operand + 1 < argc)
 		die(STATUS_USAGE, "one file at a time; see 'gtrace check -h'");
+	if (force && !repair_path)
+		die(STATUS_USAGE, "--force goes with --repair; see 'gtrace check -h'");
 	return check_file(argv[operand]);
 }

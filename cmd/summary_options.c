@@ -254,6 +254,8 @@ bool summary_options_parse(struct summary_options *ret, int argc, char **argv, i
 	read_sort(style);
 	read_filter(ret);
 	read_choice(ret);
+	if (stack_depth != NONE && !style->by_stack)
+		die(STATUS_USAGE, "--stack-depth goes with --by stack; see 'gtrace summary -h'");
 	if (style->by_stack)
 		ret->stack_depth = stack_depth == NONE ? STACK_DEPTH_DEFAULT : stack_depth;
 	ret->has_sort = sort != NULL;

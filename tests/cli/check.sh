@@ -27,4 +27,5 @@ try gtrace check --repair . cut.pt.trace.json
 try gtrace check no-such-file.json
 try gtrace check
 try gtrace check one.json two.json
+try gtrace check --force cut.pt.trace.json
 ls

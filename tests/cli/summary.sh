@@ -23,4 +23,5 @@ try gtrace summary --sort size other.json
 try gtrace summary --by op,frame other.json
 try gtrace summary --by op,kernel other.json
 try gtrace summary --stack-depth 0 other.json
+try gtrace summary --by op --stack-depth 2 other.json
 try gtrace summary --filter '(' other.json
