@@ -31,6 +31,9 @@ static int check_path(const char *path, bool overwrite, struct gt_err *err)
 {
 	struct stat st;
 
+	/* It is written beside and renamed: a file named "-" is not what was meant. */
+	if (!strcmp(path, "-"))
+		return gt_err_set(err, -EINVAL, "cannot write to standard output; name a file");
 	if (stat(path, &st) < 0)
 		return 0;
 	if (!S_ISREG(st.st_mode))

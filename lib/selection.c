@@ -8,6 +8,8 @@
 #include "selection.h"
 #include "trace_event.h"
 
+#include <sys/stat.h>
+
 #define STEP_PREFIX GT_STR("ProfilerStep#")
 
 /* Ids that are remembered, of each kind (64 MiB); beyond, events go by their own time. */
@@ -378,11 +380,21 @@ static int read_trace(const char *path, const struct gt_trace_hooks *hooks, stru
 	return rc == -ENOMEM ? gt_err_set(err, rc, "out of memory") : rc;
 }
 
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 int gt_selection_find(struct gt_selection *selection, const char *path, struct gt_err *err)
 {
 	struct gt_trace_hooks hooks = { .context = selection, .event = find_span };
 	int rc = 0;
 
+	/* The second reading would wait for a writer for ever, or find nothing. */
+	if (is_pipe(path))
+		return gt_err_set(err, -ESPIPE, "a pipe cannot be read twice");
 	if (selection->has_span) {
 		rc = read_trace(path, &hooks, err);
 		rc = rc ? rc : choose_span(selection, err);

@@ -21,5 +21,6 @@ try gtrace summary --device 2 trace.json
 try gtrace summary --device 1 --stream 7 trace.json
 try gtrace summary --stream 8 - <trace.json
 try gtrace summary --steps 1 - <trace.json
+try gtrace summary --steps 1 <(cat trace.json) 2>&1 | sed 's,/dev/fd/[0-9]*,PIPE,'
 try gtrace summary --steps 2:1 trace.json
 try gtrace summary --steps 1 trace.json trace.json
