@@ -65,6 +65,15 @@ static int allocate(struct gt_out_file *out, const char *path)
 	return 0;
 }
 
+/* What replaces a file is readable to the same people as it. */
+static void keep_mode(int fd, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		(void)fchmod(fd, st.st_mode & 0777); /* some file systems have no modes */
+}
+
 int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrite,
 		       struct gt_err *err)
 {
@@ -89,6 +98,7 @@ int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrit
 		return rc;
 	}
 	out->created = true;
+	keep_mode(out->fd, path);
 	*ret = out;
 	return 0;
 }

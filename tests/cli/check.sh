@@ -19,7 +19,9 @@ gtrace check --format json - <cut.pt.trace.json
 
 # OUT is only replaced with --force, and only there when the trace was one.
 try gtrace check --repair whole.pt.trace.json.gz cut.pt.trace.json | tail -n 2
+chmod 640 cut.pt.trace.json
 gtrace check --force --repair cut.pt.trace.json cut.pt.trace.json | head -n 1
+stat -c %a cut.pt.trace.json
 echo '<html>' >page.json
 try gtrace check --repair out.json page.json
 try gtrace check --repair no/such/out.json cut.pt.trace.json
