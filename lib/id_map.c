@@ -2,6 +2,7 @@
  * id_map.c - see id_map.h: open addressing, at most three of four slots are used.
  */
 #include "base.h"
+#include "hash.h"
 #include "id_map.h"
 
 #include <stdlib.h>
@@ -12,9 +13,7 @@
 /* The slot of id, which is not 0, or the free one where it goes. */
 static struct gt_id_slot *slot_of(struct gt_id_slot *slots, uint32_t slot_count, int64_t id)
 {
-	/* 2^64 over the golden ratio */
-	uint64_t hash = (uint64_t)id * UINT64_C(0x9e3779b97f4a7c15);
-	uint32_t at = (uint32_t)(hash >> 32) & (slot_count - 1);
+	uint32_t at = gt_hash_id(id) & (slot_count - 1);
 
 	while (slots[at].id && slots[at].id != id)
 		at = (at + 1) & (slot_count - 1);

@@ -2,6 +2,7 @@
  * interner.c - see interner.h: open addressing over the names, whose bytes lie in large blocks.
  */
 #include "base.h"
+#include "hash.h"
 #include "interner.h"
 
 #include <stdlib.h>
@@ -16,27 +17,6 @@ struct gt_intern_block {
 	size_t cap;
 	char bytes[];
 };
-
-/* Eight bytes a step; the multiplier is 2^64 over the golden ratio. */
-static uint32_t hash_of(struct gt_str name)
-{
-	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t hash = name.len * factor;
-	uint64_t word;
-	size_t i;
-
-	for (i = 0; i + 8 <= name.len; i += 8) {
-		memcpy(&word, name.ptr + i, 8);
-		hash = (hash ^ word) * factor;
-		hash ^= hash >> 29;
-	}
-	if (i < name.len) {
-		word = 0;
-		memcpy(&word, name.ptr + i, name.len - i);
-		hash = (hash ^ word) * factor;
-	}
-	return (uint32_t)(hash >> 32);
-}
 
 static bool grow_slots(struct gt_interner *interner)
 {
@@ -114,7 +94,7 @@ static bool add_name(struct gt_interner *interner, struct gt_str name)
 /* The number of a name, which is added when it is new. */
 static uint32_t look_up(struct gt_interner *interner, struct gt_str name)
 {
-	uint32_t hash = hash_of(name);
+	uint32_t hash = gt_hash_name(name);
 	uint32_t at;
 
 	if (interner->count >= interner->slot_count / 2 && !grow_slots(interner))

@@ -3,6 +3,7 @@
  * merge sort.
  */
 #include "base.h"
+#include "hash.h"
 #include "launches.h"
 
 #include <stdlib.h>
@@ -46,9 +47,7 @@ int gt_launched_add(struct gt_launched_works *works, const struct gt_launched *w
 /* The slot of a correlation, or the free one where it goes. */
 static uint32_t *slot_of(const struct gt_launches *launches, int64_t correlation)
 {
-	/* 2^64 over the golden ratio */
-	uint64_t hash = (uint64_t)correlation * UINT64_C(0x9e3779b97f4a7c15);
-	size_t at = (size_t)(hash >> 32) & (launches->slot_count - 1);
+	size_t at = gt_hash_id(correlation) & (launches->slot_count - 1);
 
 	while (launches->slots[at] &&
 	       launches->calls[launches->slots[at] - 1].correlation != correlation)

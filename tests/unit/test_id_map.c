@@ -2,6 +2,7 @@
  * test_id_map.c - numbers of all kinds keep their values while the table grows.
  */
 #include "base.h"
+#include "hash.h"
 #include "id_map.h"
 
 #include <setjmp.h>
@@ -45,6 +46,32 @@ static void test_values(void **state)
 	assert_null(gt_id_map_find(&map, 0));
 }
 
+/* Ids that all go to one place where they are only multiplied, or whose low bits are all alike. */
+static void test_spread(void **state)
+{
+	static uint8_t used[2][65536];
+	uint64_t inverse = GT_HASH_FACTOR;
+	uint32_t places[2] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++) /* each round doubles the bits that are right */
+		inverse *= 2 - GT_HASH_FACTOR * inverse;
+	assert_int_equal(inverse * GT_HASH_FACTOR, 1);
+	memset(used, 0, sizeof(used));
+	for (uint64_t i = 0; i < 65536; i++) {
+		const uint64_t ids[2] = { i * inverse, i << 40 };
+
+		for (int k = 0; k < 2; k++) {
+			uint8_t *place = &used[k][gt_hash_id((int64_t)ids[k]) & 0xffff];
+
+			places[k] += !*place;
+			*place = 1;
+		}
+	}
+	/* Chance gives 63 %. */
+	assert_true(places[0] > 39000 && places[1] > 39000);
+}
+
 static void test_sums(void **state)
 {
 	struct gt_id_map map = { 0 };
@@ -65,6 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_sums),
 	};
 
