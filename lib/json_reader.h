@@ -51,6 +51,9 @@ static inline const char *gt_json_skip_space(const char *at)
 		return at;
 	if (*at == ' ' && (unsigned char)at[1] > ' ')
 		return at + 1;
+	/* Kineto's lines */
+	if (!memcmp(at, "\n    ", 5) && (unsigned char)at[5] > ' ')
+		return at + 5;
 	return gt_json_skip_long_space(at);
 }
 

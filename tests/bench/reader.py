@@ -26,7 +26,7 @@ import logging, os, sys
 os.environ['HTA_DISABLE_NS_ROUNDING'] = '1'
 logging.disable(logging.CRITICAL)
 from hta.trace_analysis import TraceAnalysis
-TraceAnalysis(trace_files={0: sys.argv[1]}).get_temporal_breakdown(visualize=False)
+TraceAnalysis(trace_files={0: os.path.abspath(sys.argv[1])}).get_temporal_breakdown(visualize=False)
 '''
 IDS = 'correlation', 'External id'
 
