@@ -3,6 +3,7 @@
  */
 #include "events.h"
 #include "env.h"
+#include "torch_ops.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -255,7 +256,8 @@ void gtrace_inject_step(void)
 
 void gtrace_inject_optimizer_step(uint64_t key)
 {
-	inj_step(GT_STEP_OPTIMIZER, key);
+	if (!inj_ops_defer_step(key))
+		inj_step(GT_STEP_OPTIMIZER, key);
 }
 
 void gtrace_inject_yield(void)

@@ -69,6 +69,14 @@ GT_EXPORT void gtrace_inject_optimizer_step(uint64_t key);
 GT_EXPORT void gtrace_inject_yield(void);
 GT_EXPORT void gtrace_inject_resume(void);
 
+/*
+ * Torch was imported: register our observer of its operators. 1: call torch.empty(0, device="cpu")
+ * on this thread, and then the second function; 0: there is nothing to do.
+ */
+GT_EXPORT int gtrace_inject_ops_test(void);
+/* Keep the observer, if it saw that call. at_once: the first operator starts the session. */
+GT_EXPORT int gtrace_inject_ops_begin(int at_once);
+
 /* ---- python.c: into a Python that the start-up hook did not reach ---- */
 
 /* By inj_start(), on the thread of the door: reads the environment. */

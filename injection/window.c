@@ -5,6 +5,7 @@
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */
 #define DRAIN_TICK_MS 5     /* between two looks at the end of the program */
@@ -261,6 +262,7 @@ uint32_t inj_window_follow(uint32_t yields)
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
 	set_wanted(wanted);
+	inj_ops_follow(wanted);
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)

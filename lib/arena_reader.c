@@ -286,6 +286,8 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_THREAD_NAME] = sizeof(struct gt_ev_name),
 	[GT_EV_POINTER] = sizeof(struct gt_ev_name),
 	[GT_EV_API_NAME] = sizeof(struct gt_ev_name),
+	[GT_EV_OP] = sizeof(struct gt_ev_op),
+	[GT_EV_OP_END] = sizeof(struct gt_ev_op_end),
 };
 
 static bool event_valid(const struct gt_ev *ev)

@@ -98,7 +98,7 @@ static struct gt_range *rest_of(struct gt_ranges *ranges, const struct gt_range 
 	struct gt_range like = *range;
 	struct gt_range *rest;
 
-	like.window = window;
+	like.window = range->kind == GT_RANGE_OP ? GT_WINDOW_NONE : window;
 	like.outer = outer;
 	like.spans = NULL;
 	like.span_count = 0;
@@ -122,45 +122,43 @@ static void end_pushed(struct gt_ranges *ranges, struct gt_thread *thread, struc
 	gt_ranges_close(ranges, range, end_ns);
 }
 
-/* End the ranges of this domain that are at depth or deeper: their POP was lost. */
-static void end_stale(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t domain_id,
-		      uint64_t depth, uint64_t end_ns)
+static bool is_of(const struct gt_range *range, enum gt_range_kind kind, uint32_t domain_id)
+{
+	return range->kind == kind && range->domain_id == domain_id;
+}
+
+/* End the ranges of this kind and domain that are at depth or deeper: their POP was lost. */
+static void end_stale(struct gt_ranges *ranges, struct gt_thread *thread, enum gt_range_kind kind,
+		      uint32_t domain_id, uint64_t depth, uint64_t end_ns)
 {
 	struct gt_range **place = &thread->top;
 
 	while (*place) {
-		if ((*place)->domain_id == domain_id && (*place)->number >= depth)
+		if (is_of((*place), kind, domain_id) && (*place)->number >= depth)
 			end_pushed(ranges, thread, place, end_ns);
 		else
 			place = &(*place)->below;
 	}
 }
 
-struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
-				const struct gt_ev_range *ev)
+/* like: what it is made after; its number is its depth. */
+static struct gt_range *push(struct gt_ranges *ranges, struct gt_thread *thread,
+			     struct gt_range *like, const char *text)
 {
 	struct gt_range *range;
 
-	if (ev->range_id)
-		end_stale(ranges, thread, ev->domain_id, ev->range_id, ev->ev.time_ns);
+	if (like->number)
+		end_stale(ranges, thread, like->kind, like->domain_id, like->number,
+			  like->start_ns);
 	if (thread->depth >= GT_RANGE_DEPTH_MAX) {
 		ranges->refused++;
 		return NULL;
 	}
-	range = make_range(ranges,
-			   &(struct gt_range){
-				   .outer = thread->top,
-				   .below = thread->top,
-				   .start_ns = ev->ev.time_ns,
-				   .number = ev->range_id,
-				   .tid = thread->tid,
-				   .window = thread->window,
-				   .step = ev->ev.step,
-				   .domain_id = ev->domain_id,
-				   .name_id = ev->name_id,
-				   .len_bytes = ev->name_id ? 0 : ev->len_bytes,
-			   },
-			   ev->bytes);
+	like->outer = thread->top;
+	like->below = thread->top;
+	like->tid = thread->tid;
+	like->window = thread->window;
+	range = make_range(ranges, like, text);
 	if (!range)
 		return NULL;
 	gt_range_hold(thread->top);
@@ -169,17 +167,77 @@ struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thre
 	return range;
 }
 
-void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev)
+static void pop(struct gt_ranges *ranges, struct gt_thread *thread, enum gt_range_kind kind,
+		uint32_t domain_id, uint64_t depth, uint64_t end_ns)
 {
 	struct gt_range **place = &thread->top;
 
-	if (ev->range_id)
-		end_stale(ranges, thread, ev->domain_id, ev->range_id + 1, ev->ev.time_ns);
-	while (*place && (*place)->domain_id != ev->domain_id)
+	if (depth)
+		end_stale(ranges, thread, kind, domain_id, depth + 1, end_ns);
+	while (*place && !is_of(*place, kind, domain_id))
 		place = &(*place)->below;
 	/* A POP whose PUSH was not kept must not end another one. */
-	if (*place && (!ev->range_id || (*place)->number == ev->range_id))
-		end_pushed(ranges, thread, place, ev->ev.time_ns);
+	if (*place && (!depth || (*place)->number == depth))
+		end_pushed(ranges, thread, place, end_ns);
+}
+
+struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
+				const struct gt_ev_range *ev)
+{
+	return push(ranges, thread,
+		    &(struct gt_range){
+			    .kind = GT_RANGE_PUSHED,
+			    .start_ns = ev->ev.time_ns,
+			    .number = ev->range_id,
+			    .step = ev->ev.step,
+			    .domain_id = ev->domain_id,
+			    .name_id = ev->name_id,
+			    .len_bytes = ev->name_id ? 0 : ev->len_bytes,
+		    },
+		    ev->bytes);
+}
+
+void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev)
+{
+	pop(ranges, thread, GT_RANGE_PUSHED, ev->domain_id, ev->range_id, ev->ev.time_ns);
+}
+
+/*
+ * Autograd calls a node inside of "autograd::engine::evaluate_function: NAME", which has no number
+ * of its own: torch gives it that of the node, the first operator in it.
+ */
+static void number_outer(struct gt_range *outer, const struct gt_ev_op *ev)
+{
+	if (!outer || outer->kind != GT_RANGE_OP)
+		return;
+	if (!outer->op_inner && outer->op_sequence < 0 && ev->sequence >= 0 && ev->fwd_thread) {
+		outer->op_sequence = ev->sequence;
+		outer->op_fwd_thread = ev->fwd_thread;
+	}
+	outer->op_inner = true;
+}
+
+void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_op *ev)
+{
+	number_outer(thread->top, ev);
+	push(ranges, thread,
+	     &(struct gt_range){
+		     .kind = GT_RANGE_OP,
+		     .start_ns = ev->ev.time_ns,
+		     .number = ev->depth,
+		     .step = ev->ev.step,
+		     .name_id = ev->name_id,
+		     .op_sequence = ev->sequence,
+		     .op_thread = ev->thread,
+		     .op_fwd_thread = ev->fwd_thread,
+	     },
+	     "");
+}
+
+void gt_ranges_op_end(struct gt_ranges *ranges, struct gt_thread *thread,
+		      const struct gt_ev_op_end *ev)
+{
+	pop(ranges, thread, GT_RANGE_OP, 0, ev->depth, ev->ev.time_ns);
 }
 
 void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t window,
@@ -199,7 +257,8 @@ void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t
 	while (count) {
 		range = stack[--count];
 		if (range->window == GT_WINDOW_NONE) {
-			range->window = window;
+			if (range->kind != GT_RANGE_OP)
+				range->window = window;
 		} else {
 			rest = rest_of(ranges, range, thread->top, window);
 			gt_ranges_close(ranges, range, end_ns);
@@ -234,7 +293,7 @@ void gt_ranges_start(struct gt_ranges *ranges, uint32_t tid, uint32_t window,
 					   .window = window,
 					   .domain_id = ev->domain_id,
 					   .name_id = ev->name_id,
-					   .process_range = true,
+					   .kind = GT_RANGE_PROCESS,
 					   .len_bytes = ev->name_id ? 0 : ev->len_bytes,
 				   },
 				   ev->bytes);
@@ -375,7 +434,7 @@ void gt_ranges_work(struct gt_ranges *ranges, struct gt_range *range, uint64_t l
 {
 	/* Pops out of order leave an outer range that ended before the launch: hence the test. */
 	for (; range; range = range->outer)
-		if (launch_ns <= range->end_ns)
+		if (range->kind != GT_RANGE_OP && launch_ns <= range->end_ns)
 			add_work(ranges, range, op);
 }
 
@@ -405,7 +464,7 @@ struct gt_range *gt_ranges_step(struct gt_ranges *ranges, uint32_t tid, uint32_t
 				  .tid = tid,
 				  .window = window,
 				  .step = step,
-				  .is_step = true,
+				  .kind = GT_RANGE_STEP,
 				  .len_bytes = (uint32_t)len,
 			  },
 			  text);

@@ -19,6 +19,13 @@
 #define GT_RANGE_DEPTH_MAX  512 /* open ranges of one thread */
 #define GT_RANGE_LANES_MAX  64  /* device and stream pairs of one range */
 
+enum gt_range_kind {
+	GT_RANGE_PUSHED,  /* of one thread, nests */
+	GT_RANGE_PROCESS, /* from START to END */
+	GT_RANGE_STEP,
+	GT_RANGE_OP, /* an operator of torch: of the window it begins in */
+};
+
 struct gt_range_span { /* GPU work of a range on one stream */
 	uint64_t start_ns;
 	uint64_t end_ns;
@@ -39,8 +46,11 @@ struct gt_range {
 	uint32_t step;   /* steps: the number */
 	uint32_t domain_id;
 	uint32_t name_id;
-	bool process_range;
-	bool is_step;
+	uint8_t kind;        /* enum gt_range_kind */
+	bool op_inner;       /* an operator was called in it */
+	int64_t op_sequence; /* operators; as struct gt_ev_op has them */
+	uint32_t op_thread;
+	uint32_t op_fwd_thread;
 	uint16_t span_count;
 	uint16_t span_cap;
 	struct gt_range_span *spans;
@@ -88,6 +98,12 @@ struct gt_str gt_range_name(const struct gt_range *range, const struct gt_names 
 struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
 				const struct gt_ev_range *ev);
 void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev);
+
+/* ---- operators: on the same stack, as PUSH and POP ---- */
+
+void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_op *ev);
+void gt_ranges_op_end(struct gt_ranges *ranges, struct gt_thread *thread,
+		      const struct gt_ev_op_end *ev);
 
 /*
  * The thread comes into a window: its open ranges are part of it. It leaves one (GT_WINDOW_NONE, or

@@ -103,6 +103,9 @@ bool gt_rec_is_launch(uint32_t klass)
 uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
 			     uint32_t tid)
 {
+	/* One that began before the window is not in the trace. */
+	while (innermost && innermost->window == GT_WINDOW_NONE)
+		innermost = innermost->outer;
 	if (step && step->tid == tid && (!innermost || innermost->start_ns < step->start_ns))
 		return step->external_id;
 	return innermost ? innermost->external_id : 0;
@@ -213,6 +216,16 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 	case GT_EV_POP:
 		if (thread)
 			gt_ranges_pop(&rec->ranges, thread, (const void *)ev);
+		break;
+	case GT_EV_OP:
+		if (thread)
+			gt_ranges_op(&rec->ranges, thread, (const void *)ev);
+		else
+			rec->ranges.refused++;
+		break;
+	case GT_EV_OP_END:
+		if (thread)
+			gt_ranges_op_end(&rec->ranges, thread, (const void *)ev);
 		break;
 	case GT_EV_RANGE_START:
 		if (!window)

@@ -9,6 +9,7 @@
 #include "arena_reader.h"
 #include "corr_ring.h"
 #include "decode.h"
+#include "fwdbwd.h"
 #include "names.h"
 #include "range_history.h"
 #include "ranges.h"
@@ -80,6 +81,10 @@ struct gt_window {
 	size_t step_count;
 	size_t step_cap;
 	uint64_t next_step; /* the first that is not closed */
+
+	struct gt_recorder *rec;
+	struct gt_fwdbwd links; /* of its operators */
+	uint64_t link_count;
 
 	struct gt_trace *trace;
 	bool failed; /* its file: nothing more is written */
@@ -180,8 +185,17 @@ void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
 /* Make the file loadable when that is due, or much waits. */
 void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due);
 
+/* Is there a file to write to? Makes it at the first call. */
+bool gt_window_open_file(struct gt_recorder *rec, struct gt_window *window);
+/* A failure of the writer sticks; its own words come with the next flush or close. */
+void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, int rc);
+
 /* Complete the file and report it. why: the reason it is incomplete; NULL: find out. */
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why);
+
+/* ---- rec_ops.c: operators of torch ---- */
+
+void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);
 
 /* ---- rec_windows.c: all of them ---- */
 

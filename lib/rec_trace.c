@@ -31,6 +31,7 @@ struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id)
 
 	if (!window)
 		return NULL;
+	window->rec = rec;
 	window->id = id;
 	window->number = id == GT_WHOLE_ID ? 1 : (uint64_t)id + 1;
 	window->end_ns = UINT64_MAX;
@@ -48,6 +49,7 @@ void gt_window_free(struct gt_window *window)
 	if (!window)
 		return;
 	gt_trace_close(window->trace, &(struct gt_trace_health){ 0 }, NULL);
+	gt_fwdbwd_release(&window->links);
 	free(window->steps);
 	free(window);
 }
@@ -65,7 +67,7 @@ static void fail(struct gt_recorder *rec, struct gt_window *window, int rc,
 }
 
 /* The writer's own words come with the next flush or close; until then this. */
-static void check_write(struct gt_recorder *rec, struct gt_window *window, int rc)
+void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, int rc)
 {
 	struct gt_err err;
 
@@ -137,7 +139,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 }
 
 /* Is there a file to write to? Makes it at the first call. */
-static bool open_file(struct gt_recorder *rec, struct gt_window *window)
+bool gt_window_open_file(struct gt_recorder *rec, struct gt_window *window)
 {
 	if (!window->trace && !window->failed)
 		make_file(rec, window);
@@ -171,12 +173,12 @@ void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
 	struct gt_trace_call call;
 	char buf[32];
 
-	if (!open_file(rec, window))
+	if (!gt_window_open_file(rec, window))
 		return;
 	call = as_call(rec, launch, buf, sizeof(buf));
 	call.launches = launches;
 	call.captured = captured;
-	check_write(rec, window, gt_trace_call(window->trace, &call));
+	gt_window_check_write(rec, window, gt_trace_call(window->trace, &call));
 }
 
 static struct gt_str kernel_name(const struct gt_recorder *rec, uint64_t ref, char *buf, size_t len)
@@ -197,7 +199,7 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 	struct gt_str name = { 0 };
 	char name_buf[32], call_buf[32];
 
-	if (!open_file(rec, window))
+	if (!gt_window_open_file(rec, window))
 		return;
 	if (op->kind == GT_GPU_KERNEL)
 		name = kernel_name(rec, op->name_ref, name_buf, sizeof(name_buf));
@@ -205,7 +207,8 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 		call = as_call(rec, launch, call_buf, sizeof(call_buf));
 		call.launches = true;
 	}
-	check_write(rec, window, gt_trace_gpu(window->trace, op, name, launch ? &call : NULL));
+	gt_window_check_write(rec, window,
+			      gt_trace_gpu(window->trace, op, name, launch ? &call : NULL));
 }
 
 void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
@@ -213,8 +216,8 @@ void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
 {
 	struct gt_trace_range out = {
 		.tid = range->tid,
-		.process_range = range->process_range,
-		.is_step = range->is_step,
+		.process_range = range->kind == GT_RANGE_PROCESS,
+		.is_step = range->kind == GT_RANGE_STEP,
 		.start_ns = GT_MAX(range->start_ns, window->start_ns),
 		.end_ns = GT_MIN(range->end_ns, window->end_ns),
 		.name = gt_range_name(range, &rec->names),
@@ -222,10 +225,10 @@ void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
 		.external_id = range->external_id,
 	};
 
-	if (!open_file(rec, window))
+	if (!gt_window_open_file(rec, window))
 		return;
 	out.end_ns = GT_MAX(out.end_ns, out.start_ns);
-	check_write(rec, window, gt_trace_range(window->trace, &out));
+	gt_window_check_write(rec, window, gt_trace_range(window->trace, &out));
 }
 
 void gt_window_spans(struct gt_recorder *rec, struct gt_window *window,
@@ -233,28 +236,29 @@ void gt_window_spans(struct gt_recorder *rec, struct gt_window *window,
 {
 	struct gt_trace_gpu_range out = {
 		.tid = range->tid,
-		.is_step = range->is_step,
+		.is_step = range->kind == GT_RANGE_STEP,
 		.name = gt_range_name(range, &rec->names),
 		.external_id = range->external_id,
 	};
 	size_t i;
 
-	if (!open_file(rec, window))
+	if (!gt_window_open_file(rec, window))
 		return;
 	for (i = 0; i < range->span_count; i++) {
 		out.device = range->spans[i].device;
 		out.stream = range->spans[i].stream;
 		out.start_ns = range->spans[i].start_ns;
 		out.end_ns = range->spans[i].end_ns;
-		check_write(rec, window, gt_trace_gpu_range(window->trace, &out));
+		gt_window_check_write(rec, window, gt_trace_gpu_range(window->trace, &out));
 	}
 }
 
 void gt_window_mark(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
 		    uint64_t time_ns, struct gt_str name)
 {
-	if (open_file(rec, window))
-		check_write(rec, window, gt_trace_mark(window->trace, tid, time_ns, name));
+	if (gt_window_open_file(rec, window))
+		gt_window_check_write(rec, window,
+				      gt_trace_mark(window->trace, tid, time_ns, name));
 }
 
 /* ---- health ---- */
@@ -387,7 +391,7 @@ void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
 		      const struct gt_msg_device *device)
 {
 	if (window->trace)
-		check_write(rec, window, gt_trace_device(window->trace, device));
+		gt_window_check_write(rec, window, gt_trace_device(window->trace, device));
 }
 
 void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due)
@@ -420,16 +424,18 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 	int rc;
 
 	/* A window that saw nothing is still one, with its steps; a run that did nothing is not. */
-	if (!window->trace && (window->id == GT_WHOLE_ID || !open_file(rec, window)))
+	if (!window->trace && (window->id == GT_WHOLE_ID || !gt_window_open_file(rec, window)))
 		return;
 	for (i = 0; i < rec->thread_names.cap && !window->failed; i++) {
 		const struct gt_map_slot *slot = &rec->thread_names.slots[i];
 
 		if (slot->value)
-			check_write(rec, window,
-				    gt_trace_thread_name(window->trace, (uint32_t)slot->key,
-							 gt_names_get(&rec->names, slot->value)));
+			gt_window_check_write(
+				rec, window,
+				gt_trace_thread_name(window->trace, (uint32_t)slot->key,
+						     gt_names_get(&rec->names, slot->value)));
 	}
+	gt_fwdbwd_flush(&window->links);
 	health = window_health(rec, window);
 	health.reason = why ? why : find_reason(rec, window, &health);
 	health.complete = !health.reason;

@@ -1,7 +1,7 @@
 /*
  * trace_priv.h - shared by the parts of the trace writer: trace_writer.c (the file), trace_text.c
- * (its text), trace_cpu.c and trace_gpu.c (events), trace_tracks.c (lanes), trace_pieces.c (text
- * that comes again), trace_meta.c (what stands around the events).
+ * (its text), trace_cpu.c, trace_ops.c and trace_gpu.c (events), trace_tracks.c (lanes),
+ * trace_pieces.c (text that comes again), trace_meta.c (what stands around the events).
  */
 #ifndef GT_TRACE_PRIV_H
 #define GT_TRACE_PRIV_H
@@ -93,6 +93,7 @@ struct gt_trace {
 		gt_trace_spot call_place, call_time, flow_start;
 		gt_trace_spot gpu_place, gpu_time, flow_end;
 		gt_trace_spot range, gpu_range, mark;
+		gt_trace_spot op_id, op_sequence, op_place, op_time, link_from, link_to;
 	} spots;
 	struct gt_pieces *pieces;
 

@@ -87,6 +87,25 @@ struct gt_trace_range { /* NVTX range or step */
 	uint64_t external_id; /* > 0, unique in the file */
 };
 
+struct gt_trace_op { /* an operator of torch */
+	uint32_t tid;
+	uint32_t fwd_thread; /* torch's number of the forward op's thread; 0: this is no backward */
+	int64_t sequence;    /* autograd's; -1: none */
+	uint64_t start_ns;
+	uint64_t end_ns;
+	struct gt_str name;
+	uint64_t external_id; /* > 0, unique in the file */
+};
+
+/* An arrow from a forward operator to its backward one: lanes and begins of both. */
+struct gt_trace_link {
+	uint64_t id; /* > 0, unique among these in the file */
+	uint32_t from_lane;
+	uint32_t to_lane;
+	uint64_t from_ns;
+	uint64_t to_ns;
+};
+
 struct gt_trace_gpu_range { /* from the first to the last GPU op launched inside a range */
 	uint32_t tid;       /* of the range: one set of lanes a thread */
 	uint32_t device;
@@ -120,6 +139,9 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call);
 int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_str name,
 		 const struct gt_trace_call *launch);
 int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
+/* *ret_lane: the tid it has in the trace, for gt_trace_link(). */
+int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane);
+int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link);
 int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *range);
 int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct gt_str name);
 int gt_trace_thread_name(struct gt_trace *trace, uint32_t tid, struct gt_str name);

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 1
+#define GT_WIRE_VERSION 2
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -220,6 +220,8 @@ enum gt_event_type {
 	GT_EV_THREAD_NAME = 9, /* struct gt_ev_name, ref: tid */
 	GT_EV_POINTER = 10,    /* struct gt_ev_name, ref: kernel name pointer in the target */
 	GT_EV_API_NAME = 11,   /* struct gt_ev_name, ref: domain << 32 | cbid (fall-back mode) */
+	GT_EV_OP = 12,
+	GT_EV_OP_END = 13,
 };
 
 /* Every event begins so and is a multiple of 8 bytes long. */
@@ -302,6 +304,29 @@ struct gt_ev_end {
 	uint32_t reserved;
 };
 
+/* PUSH and POP with this domain are record_function() of torch: a stack of its own, without name.
+ */
+#define GT_DOMAIN_TORCH UINT32_MAX
+
+/*
+ * A torch operator begins: aten::add, a node of autograd's graph, an operator of the program. Those
+ * of a thread nest; depth is as for PUSH, and a stack of its own.
+ */
+struct gt_ev_op {
+	struct gt_ev ev;
+	int64_t sequence;    /* autograd's, of the thread that ran the forward op; -1: none */
+	uint32_t thread;     /* torch's own number of this thread, from 1 */
+	uint32_t fwd_thread; /* likewise, of the thread of the forward op; 0: this is no backward */
+	uint32_t name_id;    /* GT_EV_STRING id */
+	uint32_t depth;      /* from 1 */
+};
+
+struct gt_ev_op_end {
+	struct gt_ev ev;
+	uint32_t depth; /* of its OP */
+	uint32_t reserved;
+};
+
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
@@ -323,5 +348,7 @@ _Static_assert(sizeof(struct gt_ev_string) == 32, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_call) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_range) == 40, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_op) == 40, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_op_end) == 24, "wire ABI");
 
 #endif

@@ -232,9 +232,29 @@ def _hook_torch_profiler(module):
         _wrap_profiler(cls, ["prepare_trace", "start_trace"], "stop_trace")
 
 
+# ---- torch's operators ----
+
+
+def _hook_torch(module):
+    from ctypes import CDLL
+
+    library = CDLL(_path)
+    if library.gtrace_inject_ops_test() == 1:
+        # The observer is kept only if it sees this.
+        module.empty(0, device="cpu")
+        library.gtrace_inject_ops_begin(not _is_worker())
+
+
+def _is_worker():
+    """Data loaders run operators, too: those, and other workers, wait for a step or the GPU."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
 # ---- when to set them ----
 
 _waiting = {
+    "torch": _hook_torch,
     "torch.optim.optimizer": _hook_optimizer,
     "torch._dynamo.eval_frame": _hook_dynamo,
     "torch.autograd.profiler": _hook_autograd_profiler,

@@ -1,0 +1,357 @@
+/*
+ * torch_ops.c - torch's operators as events. An observer is registered once, right after torch was
+ * imported, and switched by the control thread; while it is off, torch does not call it.
+ *
+ * Each operator in progress has a context, which torch hands back at its end. Those of a thread are
+ * linked, the innermost first: an end that comes in another order, or on another thread (as of
+ * asynchronous ones), ends what it belongs to and nothing else.
+ */
+#include "torch_ops.h"
+#include "env.h"
+#include "events.h"
+#include "torch_abi.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STEP_NAME "Optimizer.step#" /* torch's own name of the range around an optimizer's step() \
+				     */
+
+enum stack_kind { STACK_OPS, STACK_USER, STACK_KINDS };
+
+struct op {
+	struct torch_context torch; /* first */
+	struct op *outer;           /* of its thread and kind */
+	uint64_t step_key;
+	uint32_t depth;
+	uint8_t kind;         /* enum stack_kind */
+	bool optimizer;       /* named STEP_NAME */
+	bool marks_step;      /* with step_key, when it ends */
+	bool ended;           /* by its own thread: the context is free to go */
+	_Atomic bool strayed; /* by another one; its own thread frees it */
+};
+
+enum observer {
+	OBSERVER_NONE,    /* not registered, or given up */
+	OBSERVER_TESTING, /* on, to see one operator on the thread that registered it */
+	OBSERVER_WAITING, /* on: the first operator starts the session */
+	OBSERVER_READY,   /* the control thread switches it */
+};
+
+static _Atomic int observer; /* enum observer */
+static _Atomic bool enabled; /* torch calls us; after registration the control thread's to change */
+static _Atomic(const char *) problem;
+static struct torch_abi torch;
+static uint64_t handle;
+static pid_t registered_pid;
+
+static struct {
+	uint64_t thread;
+	uint32_t seen;
+} test;
+
+static __thread struct op *open_ops[STACK_KINDS];
+
+/* ---- contexts ---- */
+
+static void complete_destructor(struct op *op)
+{
+	(void)op;
+}
+
+/* Torch lets go of the context, right after the end callback. */
+static void deleting_destructor(struct op *op)
+{
+	if (op->ended)
+		free(op);
+	else
+		atomic_store_explicit(&op->strayed, true, memory_order_release);
+}
+
+/* Behind the two words that precede a C++ object's table: offset to top, type information. */
+static const void *const context_table[] = { NULL, NULL, (const void *)complete_destructor,
+					     (const void *)deleting_destructor };
+
+/* Let go of the innermost ones that ended elsewhere. */
+static void drop_strayed(enum stack_kind kind)
+{
+	struct op *op;
+
+	while ((op = open_ops[kind]) && atomic_load_explicit(&op->strayed, memory_order_acquire)) {
+		open_ops[kind] = op->outer;
+		free(op);
+	}
+}
+
+static struct op *op_new(enum stack_kind kind)
+{
+	struct op *op = malloc(sizeof(*op));
+
+	drop_strayed(kind);
+	if (!op)
+		return NULL;
+	*op = (struct op){
+		.torch.vtable = context_table + 2,
+		.outer = open_ops[kind],
+		.depth = open_ops[kind] ? open_ops[kind]->depth + 1 : 1,
+		.kind = (uint8_t)kind,
+	};
+	return op;
+}
+
+/* Take it out of this thread's; false: it is another thread's. */
+static bool op_unlink(struct op *op)
+{
+	struct op **place = &open_ops[op->kind];
+
+	while (*place && *place != op)
+		place = &(*place)->outer;
+	if (!*place)
+		return false;
+	*place = op->outer;
+	return true;
+}
+
+/* ---- events ---- */
+
+static bool put_op(const struct op *op, const char *function, const char *name)
+{
+	uint32_t name_id = inj_intern(name, strlen(name));
+	struct gt_ev_op *ev = name_id ? inj_reserve(GT_EV_OP, sizeof(*ev)) : NULL;
+
+	if (!ev)
+		return false;
+	ev->sequence = (int64_t)torch_u64(function, torch.sequence_at);
+	ev->thread = (uint32_t)torch_u64(function, TORCH_THREAD_AT);
+	ev->fwd_thread = (uint32_t)torch_u64(function, torch.fwd_thread_at);
+	ev->name_id = name_id;
+	ev->depth = op->depth;
+	inj_commit();
+	return true;
+}
+
+static void put_op_end(const struct op *op)
+{
+	struct gt_ev_op_end *ev = inj_reserve(GT_EV_OP_END, sizeof(*ev));
+
+	if (!ev)
+		return;
+	ev->depth = op->depth;
+	ev->reserved = 0;
+	inj_commit();
+}
+
+/* The name of a record_function() is often made up for it alone, so it is not interned. */
+static bool put_user(const struct op *op, const char *name)
+{
+	uint32_t len = (uint32_t)strnlen(name, GT_INLINE_MAX);
+	uint32_t size = (uint32_t)sizeof(struct gt_ev_range) + ((len + 7) & ~7U);
+	struct gt_ev_range *ev = inj_reserve(GT_EV_PUSH, size);
+
+	if (!ev)
+		return false;
+	ev->range_id = op->depth;
+	ev->domain_id = GT_DOMAIN_TORCH;
+	ev->name_id = 0;
+	ev->len_bytes = len;
+	ev->flags = 0;
+	memcpy(ev->bytes, name, len);
+	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
+	inj_commit();
+	return true;
+}
+
+static void put_user_end(const struct op *op)
+{
+	struct gt_ev_end *ev = inj_reserve(GT_EV_POP, sizeof(*ev));
+
+	if (!ev)
+		return;
+	ev->range_id = op->depth;
+	ev->domain_id = GT_DOMAIN_TORCH;
+	ev->reserved = 0;
+	inj_commit();
+}
+
+/* ---- called by torch ---- */
+
+/* The session starts with the first operator, not in a child that only forked: workers do so. */
+static void start_session(void)
+{
+	int waiting = OBSERVER_WAITING;
+
+	if (getpid() != registered_pid ||
+	    !atomic_compare_exchange_strong(&observer, &waiting, OBSERVER_READY))
+		return;
+	if (!inj_start(GT_DOOR_PYTHON)) {
+		atomic_store(&enabled, false);
+		torch.disable(handle);
+	}
+}
+
+static void look_at_test(const char *function)
+{
+	int64_t sequence = (int64_t)torch_u64(function, torch.sequence_at);
+
+	if (torch_u64(function, TORCH_THREAD_AT) == test.thread && !torch_scope(function) &&
+	    sequence >= -1 && sequence < INT64_C(1) << 48 &&
+	    !torch_u64(function, torch.fwd_thread_at) &&
+	    !strcmp(torch.name(function), "aten::empty"))
+		test.seen++;
+}
+
+static GT_NOINLINE bool not_recording(const char *function)
+{
+	int now = atomic_load_explicit(&observer, memory_order_acquire);
+
+	if (now == OBSERVER_TESTING && torch.thread() == test.thread)
+		look_at_test(function);
+	if (now != OBSERVER_WAITING)
+		return false;
+	start_session();
+	return inj_recording();
+}
+
+static struct torch_context **on_start(struct torch_context **ret, const char *function)
+{
+	enum stack_kind kind;
+	const char *name;
+	struct op *op;
+	bool put;
+
+	*ret = NULL;
+	if (GT_UNLIKELY(!inj_recording()) && !not_recording(function))
+		return ret;
+	kind = torch_scope(function) == TORCH_SCOPE_USER ? STACK_USER : STACK_OPS;
+	name = torch.name(function);
+	op = name ? op_new(kind) : NULL;
+	if (!op)
+		return ret;
+	put = kind == STACK_USER ? put_user(op, name) : put_op(op, function, name);
+	if (!put) {
+		free(op);
+		return ret;
+	}
+	op->optimizer = kind == STACK_USER && !strncmp(name, STEP_NAME, strlen(STEP_NAME));
+	open_ops[kind] = op;
+	*ret = &op->torch;
+	return ret;
+}
+
+/* Also when recording has ended meanwhile: the collector has the beginning. */
+static void on_end(const char *function, struct torch_context *context)
+{
+	struct op *op = (struct op *)context;
+
+	(void)function;
+	if (!op || !op_unlink(op))
+		return;
+	op->ended = true;
+	if (!inj_alive())
+		return;
+	if (op->kind == STACK_USER)
+		put_user_end(op);
+	else
+		put_op_end(op);
+	if (op->marks_step)
+		inj_step(GT_STEP_OPTIMIZER, op->step_key);
+}
+
+/* ---- registering ---- */
+
+/* Does the user want operators? */
+static bool asked_for(void)
+{
+	const char *activities = getenv(GT_ENV_ACTIVITIES);
+
+	return !activities || strstr(activities, "cpu");
+}
+
+static int give_up(const char *why)
+{
+	atomic_store(&problem, why);
+	atomic_store(&observer, OBSERVER_NONE);
+	return 0;
+}
+
+int gtrace_inject_ops_test(void)
+{
+	struct torch_callback callback = {
+		.start = on_start,
+		.end = on_end,
+		.sampling_probability = 1,
+	};
+	const char *why;
+	int none = OBSERVER_NONE;
+
+	if (handle || !asked_for())
+		return 0;
+	why = torch_abi_find(&torch);
+	if (why)
+		return give_up(why);
+	if (!atomic_compare_exchange_strong(&observer, &none, OBSERVER_TESTING))
+		return 0;
+	memset(callback.scopes, true, sizeof(callback.scopes));
+	registered_pid = getpid();
+	test.thread = torch.thread();
+	test.seen = 0;
+	atomic_store(&enabled, true);
+	handle = torch.add(callback);
+	return handle != 0;
+}
+
+int gtrace_inject_ops_begin(int at_once)
+{
+	int testing = OBSERVER_TESTING;
+
+	if (atomic_load(&observer) != OBSERVER_TESTING)
+		return 0;
+	if (test.seen != 1) {
+		torch.disable(handle);
+		return give_up("its operators are not seen");
+	}
+	if (!at_once) {
+		torch.disable(handle);
+		atomic_store(&enabled, false);
+	}
+	/* Our handler is to run before torch is gone. */
+	if (inj_alive())
+		inj_exit_early();
+	atomic_compare_exchange_strong(&observer, &testing,
+				       at_once && !inj_alive() ? OBSERVER_WAITING : OBSERVER_READY);
+	if (inj_alive())
+		inj_control_post();
+	return 1;
+}
+
+/* ---- asked by the session ---- */
+
+void inj_ops_follow(bool wanted)
+{
+	const char *why = atomic_exchange(&problem, NULL);
+
+	if (why)
+		inj_log(GT_LOG_WARN, "torch's operators will not be in the trace: %s", why);
+	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING ||
+	    atomic_load(&enabled) == wanted)
+		return;
+	atomic_store(&observer, OBSERVER_READY);
+	atomic_store(&enabled, wanted);
+	if (wanted)
+		torch.enable(handle);
+	else
+		torch.disable(handle);
+}
+
+bool inj_ops_defer_step(uint64_t key)
+{
+	struct op *op;
+
+	drop_strayed(STACK_USER);
+	op = open_ops[STACK_USER];
+	if (!op || !op->optimizer || !inj_alive())
+		return false;
+	op->marks_step = true;
+	op->step_key = key;
+	return true;
+}

@@ -1,0 +1,47 @@
+/*
+ * rec_ops.c - torch's operators in the file of a window, and the arrows from forward to backward.
+ */
+#include "base.h"
+#include "rec_state.h"
+
+static void put_link(void *ctx, const struct gt_fwdbwd_end *forward,
+		     const struct gt_fwdbwd_end *backward)
+{
+	struct gt_window *window = ctx;
+	struct gt_trace_link link = {
+		.id = ++window->link_count,
+		.from_lane = forward->lane,
+		.to_lane = backward->lane,
+		.from_ns = forward->start_ns,
+		.to_ns = backward->start_ns,
+	};
+
+	if (gt_window_open_file(window->rec, window))
+		gt_window_check_write(window->rec, window, gt_trace_link(window->trace, &link));
+}
+
+void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range)
+{
+	struct gt_trace_op op = {
+		.tid = range->tid,
+		.sequence = range->op_sequence,
+		.fwd_thread = range->op_fwd_thread,
+		.start_ns = GT_MAX(range->start_ns, window->start_ns),
+		.end_ns = GT_MIN(range->end_ns, window->end_ns),
+		.name = gt_range_name(range, &rec->names),
+		.external_id = range->external_id,
+	};
+	struct gt_fwdbwd_end end;
+
+	if (!gt_window_open_file(rec, window))
+		return;
+	op.end_ns = GT_MAX(op.end_ns, op.start_ns);
+	end = (struct gt_fwdbwd_end){ .start_ns = op.start_ns, .end_ns = op.end_ns };
+	gt_window_check_write(rec, window, gt_trace_op(window->trace, &op, &end.lane));
+	if (op.sequence < 0 || window->failed)
+		return;
+	window->links.sink = put_link;
+	window->links.ctx = window;
+	gt_fwdbwd_add(&window->links, op.fwd_thread ? op.fwd_thread : range->op_thread,
+		      (uint64_t)op.sequence, op.fwd_thread, &end);
+}

@@ -1,0 +1,89 @@
+/*
+ * Torch's operators, and the arrows from forward to backward ones.
+ */
+#include "trace_priv.h"
+
+/* {"ph":"X","cat":"cpu_op","name":…,"args":{"External id": */
+static const struct gt_piece *op_piece(struct gt_trace *trace, struct gt_str name,
+				       gt_trace_spot **ret_spot)
+{
+	static const char key[] = "o"; /* no other piece's key begins so */
+	struct gt_piece *piece = gt_piece_get(trace, key, sizeof(key), name);
+	char *p;
+
+	if (!piece)
+		return NULL;
+	*ret_spot = &piece->spot;
+	if (piece->text.len)
+		return piece;
+	p = gt_piece_reserve(trace, piece, GT_TRACE_NAME_MAX(name.len) + 64);
+	if (!p)
+		return NULL;
+	p = GT_JSON_PUT(p, "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":");
+	p = gt_trace_put_name(p, name, false);
+	p = GT_JSON_PUT(p, ",\"args\":{\"External id\":");
+	piece->text.len = (size_t)(p - piece->text.data);
+	return piece;
+}
+
+int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane)
+{
+	const struct gt_piece *piece;
+	gt_trace_spot *spot;
+	uint64_t start, end;
+	char *p;
+
+	*ret_lane = op->tid;
+	if (!gt_trace_times(trace, op->start_ns, op->end_ns, &start, &end))
+		return trace->error;
+	*ret_lane = gt_trace_lane(trace, GT_TRACK_THREAD, 0, op->tid, 0, start, end);
+	piece = op_piece(trace, op->name, &spot);
+	p = piece ? gt_trace_begin(trace, &trace->main, piece->text.len + 512, spot) : NULL;
+	if (!p)
+		return trace->error;
+	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
+	p = gt_json_put_u64(p, op->external_id);
+	gt_trace_hint(&trace->main, p, &trace->spots.op_id);
+	p = GT_JSON_PUT(p, ",\"Record function id\":0");
+	if (op->sequence >= 0) {
+		p = GT_TRACE_PUT_NUMBER(p, "Sequence number", (uint64_t)op->sequence);
+		gt_trace_hint(&trace->main, p, &trace->spots.op_sequence);
+		p = GT_TRACE_PUT_NUMBER(p, "Fwd thread id", op->fwd_thread);
+	}
+	/* Torch counts its operators in the order in which they began; so do these ids. */
+	p = GT_TRACE_PUT_NUMBER(p, "Ev Idx", op->external_id - 1);
+	gt_trace_hint(&trace->main, p, &trace->spots.op_place);
+	*p++ = '}';
+	p = gt_trace_put_place(p, trace->pid, *ret_lane, start);
+	gt_trace_hint(&trace->main, p, &trace->spots.op_time);
+	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
+	return gt_trace_end(trace, &trace->main, p);
+}
+
+static int put_link_end(struct gt_trace *trace, bool begins, uint64_t id, uint32_t lane,
+			uint64_t time)
+{
+	char *p = gt_trace_begin(trace, &trace->main, 256,
+				 begins ? &trace->spots.link_from : &trace->spots.link_to);
+
+	if (!p)
+		return trace->error;
+	if (begins)
+		p = GT_JSON_PUT(p, "{\"ph\":\"s\"");
+	else
+		p = GT_JSON_PUT(p, "{\"ph\":\"f\",\"bp\":\"e\"");
+	p = GT_JSON_PUT(p, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
+	p = gt_json_put_u64(p, id);
+	p = gt_trace_put_place(p, trace->pid, lane, time);
+	return gt_trace_end(trace, &trace->main, p);
+}
+
+int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link)
+{
+	uint64_t from, to;
+
+	if (!gt_trace_times(trace, link->from_ns, link->to_ns, &from, &to) ||
+	    put_link_end(trace, true, link->id, link->from_lane, from))
+		return trace->error;
+	return put_link_end(trace, false, link->id, link->to_lane, to);
+}
