@@ -176,14 +176,16 @@ static char **target_environment(struct run *run)
 {
 	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
 	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], *path = NULL;
-	struct gt_envvar vars[12];
+	struct gt_envvar vars[13];
 	size_t count = 0;
 	char **environment;
 
 	gt_schedule_format(&run->options.schedule, schedule, sizeof(schedule));
 	snprintf(max_buffer, sizeof(max_buffer), "%llu",
 		 (unsigned long long)run->options.max_buffer_bytes);
-	vars[count++] = (struct gt_envvar){ "CUDA_INJECTION64_PATH", run->preflight.injection };
+	/* Without it CUDA does not let us in. */
+	vars[count++] = (struct gt_envvar){ "CUDA_INJECTION64_PATH",
+					    run->options.no_gpu ? NULL : run->preflight.injection };
 	/* Images preset it to libcupti, whose NVTX would take CUPTI's only subscription. */
 	if (nvtx && *nvtx && !strstr(nvtx, "libcupti") && !strstr(nvtx, "libgtrace-inject"))
 		warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'", nvtx);
@@ -204,6 +206,7 @@ static char **target_environment(struct run *run)
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_SOURCE,
 					    run_step_sources[run->options.step_source] };
 	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
+	vars[count++] = (struct gt_envvar){ GT_ENV_ACTIVITIES, run->options.activities };
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */

@@ -51,6 +51,9 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			   "none: the whole run is one step"),
 		OPT_STRING(0, "step-range", &run->step_range, "REGEX",
 			   "which NVTX ranges or marks are steps"),
+		OPT_STRING(0, "activities", &run->activities, "LIST",
+			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
+			   "or both (cpu,gpu)"),
 		OPT_CHOICE(0, "cuda-graph", &run->cuda_graph, "LEVEL", run_cuda_graphs,
 			   "node: each kernel of a CUDA graph (node);\n"
 			   "graph: each graph as one, which costs less"),
@@ -82,6 +85,24 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 	}
 }
 
+/* The words of --activities, with commas; false: the list is not made of these. */
+static bool parse_activities(const char *list, bool *ret_gpu)
+{
+	bool cpu = false;
+	size_t len;
+
+	*ret_gpu = false;
+	for (;; list += len + 1) {
+		len = strcspn(list, ",");
+		if (len != 3 || (strncmp(list, "cpu", len) && strncmp(list, "gpu", len)))
+			return false;
+		cpu |= *list == 'c';
+		*ret_gpu |= *list == 'g';
+		if (!list[len])
+			return cpu || *ret_gpu;
+	}
+}
+
 static void check_regex(const char *text)
 {
 	char why[128];
@@ -101,8 +122,10 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 	struct run_options run = {
 		.schedule = GT_SCHEDULE_DEFAULT,
 		.max_buffer_bytes = MAX_BUFFER_DEFAULT,
+		.activities = "cpu,gpu",
 	};
 	struct gt_err err;
+	bool gpu;
 	int operand;
 
 	run.output_dir = getenv(GT_ENV_OUTPUT_DIR);
@@ -117,6 +140,10 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE, "run: --output-dir takes a directory, not ''");
 	if (run.name && gt_session_check_name(run.name, &err) < 0)
 		die(STATUS_OWN_FAILURE, "run: --name '%s': %s", run.name, err.msg);
+	if (!parse_activities(run.activities, &gpu))
+		die(STATUS_OWN_FAILURE, "run: --activities takes cpu, gpu or cpu,gpu, not '%s'",
+		    run.activities);
+	run.no_gpu = !gpu;
 	if (run.step_range)
 		check_regex(run.step_range);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)

@@ -26,6 +26,8 @@ struct run_options { /* strings are of argv and the environment */
 	const char *output_dir;
 	const char *name; /* NULL: by the command */
 	bool force;
+	const char *activities; /* what is recorded: words with commas */
+	bool no_gpu;            /* "gpu" is not among them */
 	int step_source;        /* enum run_step_source */
 	const char *step_range; /* NULL: none */
 	uint64_t max_buffer_bytes;

@@ -305,7 +305,7 @@ static void explain_nothing(const struct run_report *report)
 	struct gt_sched_pos first;
 
 	if (!report->clients) {
-		warn("nothing is traced: no process that initialised CUDA was seen");
+		warn("nothing is traced: no process used CUDA or an operator of PyTorch");
 		return;
 	}
 	if (!report->gpu_clients) {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STEP_NAME "Optimizer.step#" /* torch's own name of the range around an optimizer's step() \
-				     */
+/* What torch calls the range around an optimizer's step(). */
+#define STEP_NAME "Optimizer.step#"
 
 enum stack_kind { STACK_OPS, STACK_USER, STACK_KINDS };
 

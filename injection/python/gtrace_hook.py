@@ -248,7 +248,11 @@ def _hook_torch(module):
 def _is_worker():
     """Data loaders run operators, too: those, and other workers, wait for a step or the GPU."""
     process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
+    if process is None:
+        return False
+    # A spawned one learns of its parent only after the modules it needs.
+    return (process.parent_process() is not None
+            or getattr(process.current_process(), "_inheriting", False))
 
 
 # ---- when to set them ----

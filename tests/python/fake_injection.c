@@ -53,6 +53,23 @@ void gtrace_inject_optimizer_step(uint64_t key)
 	say("optimizer", key);
 }
 
+/* FAKE_OPS=1: there is an observer to register. */
+int gtrace_inject_ops_test(void)
+{
+	const char *ops = getenv("FAKE_OPS");
+
+	if (!ops || *ops != '1')
+		return 0;
+	say("ops", 0);
+	return 1;
+}
+
+int gtrace_inject_ops_begin(int at_once)
+{
+	say("begin", (uint64_t)at_once);
+	return 1;
+}
+
 void gtrace_inject_yield(void)
 {
 	say("yield", 0);

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Operators in a trace of real torch, on the CPU, against torch.profiler's of the same steps.
+
+usage: test_torch_ops.py BUILD [PYTHON...]
+
+Every PYTHON (this one, the one in build/deps/torch that 'make torch' makes, and those of
+GTRACE_TEST_TORCH, separated by colons) that has torch is tried.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+from harness import HERE, Place, Skip, case, equal, main, run
+
+FIRST, LAST, STEPS = 4, 5, 8
+LANES = 10000000  # from one lane of a thread to the next, see gtrace-trace(5)
+
+
+class Gtrace:
+    def __init__(self, build, torches):
+        self.build = os.path.abspath(build)
+        self.torches = torches
+
+    def run(self, place, argv, options=(), env=None, err=''):
+        command = [f'{self.build}/gtrace', 'run', '--quiet', *options, '--', *argv]
+        done = run(place, command, {'GTRACE_INJECTION': f'{self.build}/libgtrace-inject.so',
+                                    **(env or {})})
+        equal((done.status, done.err), (0, err))
+        return done
+
+    def trace(self, place, python, name, options=()):
+        self.run(place, [python, f'{HERE}/ops_models.py', name, str(STEPS)],
+                 ['--skip-first', '3', '--wait', '0', '--warmup', '1', '--active',
+                  str(LAST - FIRST + 1), '--name', name, '--force', *options])
+        return f'{place.path}/{name}-rank0.trace.json.gz'
+
+
+def traces(place):
+    return sorted(name for name in os.listdir(place.path) if name.endswith('.trace.json.gz'))
+
+
+def events(path):
+    with open(path, 'rb') as file:
+        data = file.read()
+    if data.startswith(b'\x1f\x8b'):
+        data = gzip.decompress(data)
+    return json.loads(data)['traceEvents']
+
+
+def told(path):
+    """What a trace says of operators, without times and the numbers of threads: for each thread,
+    in the order of time, category, name, depth, sequence number and forward thread; and the arrows,
+    as positions of both operators."""
+    threads, arrows, places = {}, {}, {}
+    for event in events(path):
+        if event.get('cat') in ('cpu_op', 'user_annotation') and event['ph'] == 'X' and \
+                not event['name'].startswith('ProfilerStep'):
+            threads.setdefault(event['tid'] % LANES, []).append(event)
+        elif event.get('cat') == 'fwdbwd':
+            arrows.setdefault(event['id'], {})[event['ph']] = (event['tid'] % LANES, event['ts'])
+    told_threads = []
+    for tid, slices in sorted(threads.items(), key=lambda item: min(e['ts'] for e in item[1])):
+        slices.sort(key=lambda event: (event['ts'], -event['dur']))
+        rows, ends = [], []
+        for event in slices:
+            while ends and ends[-1] <= event['ts']:
+                ends.pop()
+            places[tid, event['ts']] = len(told_threads), len(rows)
+            rows.append((event['cat'], event['name'], len(ends),
+                         event['args'].get('Sequence number'), event['args'].get('Fwd thread id')))
+            ends.append(event['ts'] + event['dur'])
+        told_threads.append(rows)
+    return told_threads, sorted((places[ends['s']], places[ends['f']]) for ends in arrows.values())
+
+
+def compare(gtrace, name, version=(1,)):
+    tried = False
+    for python, torch in gtrace.torches:
+        if tuple(int(n) for n in torch.split('.')[:2]) < version:
+            continue
+        tried = True
+        with Place() as place:
+            theirs = f'{place.path}/theirs.json'
+            done = run(place, [python, f'{HERE}/ops_models.py', name, str(STEPS), str(FIRST),
+                               str(LAST), theirs])
+            equal((torch, done.status), (torch, 0))
+            (got, got_arrows), (want, want_arrows) = \
+                told(gtrace.trace(place, python, name)), told(theirs)
+            equal((torch, len(got)), (torch, len(want)))
+            for thread, rows in enumerate(want):
+                for row, wanted in enumerate(rows):
+                    equal((torch, thread, row, got[thread][row:row + 1]),
+                          (torch, thread, row, [wanted]))
+                equal((torch, thread, got[thread][len(rows):]), (torch, thread, []))
+            equal((torch, got_arrows), (torch, want_arrows))
+            assert got_arrows, 'no arrow'
+            with open(theirs + '.calls') as file:
+                yield torch, place, dict(json.load(file))
+    if not tried:
+        raise Skip(f'no torch of version {".".join(map(str, version))}')
+
+
+def same_as_torch(name, **how):
+    def test(gtrace):
+        for torch, place, calls in compare(gtrace, name, **how):
+            summary = subprocess.run(
+                [f'{gtrace.build}/gtrace', 'summary', '--by', 'op', '--format', 'json',
+                 f'{place.path}/{name}-rank0.trace.json.gz'], check=True, capture_output=True)
+            (file,) = json.loads(summary.stdout)['files']
+            equal((torch, {row['name']: row['calls'] for row in file['ops']
+                           if not row['user_annotation']}), (torch, calls))
+    test.__name__ = 'operators_of_' + name
+    case(test)
+
+
+for NAME in 'mlp cnn transformer two_optimizers accumulation loader exceptions own_operators'.split():
+    same_as_torch(NAME)
+same_as_torch('threads', version=(2, 6))  # since then torch.profiler can follow all threads
+
+
+@case
+def every_operator_has_its_arguments(gtrace):
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        slices = [event for event in events(gtrace.trace(place, python, 'mlp'))
+                  if event.get('cat') == 'cpu_op']
+        ids = [event['args']['External id'] for event in slices]
+        equal(len(set(ids)), len(ids))
+        for event in slices:
+            args = event['args']
+            equal((args['Record function id'], args['Ev Idx']), (0, args['External id'] - 1))
+            equal('Sequence number' in args, 'Fwd thread id' in args)
+
+
+@case
+def steps_hold_their_optimizer(gtrace):
+    """The mark is made inside of record_function(); it is whole and in the step that it ends."""
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        found = events(gtrace.trace(place, python, 'mlp'))
+        steps = [e for e in found if e['name'].startswith('ProfilerStep#') and e['pid'] != 0]
+        optimizers = [e for e in found if e['name'] == 'Optimizer.step#SGD.step']
+        equal(sorted(e['name'] for e in steps), [f'ProfilerStep#{n}' for n in (FIRST, LAST)])
+        equal(len(optimizers), len(steps))
+        for step, optimizer in zip(sorted(steps, key=lambda e: e['ts']),
+                                   sorted(optimizers, key=lambda e: e['ts'])):
+            assert step['ts'] <= optimizer['ts'], (step, optimizer)
+            assert optimizer['ts'] + optimizer['dur'] <= step['ts'] + step['dur'] + .002
+
+
+@case
+def without_operators_when_not_asked_for(gtrace):
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        found = events(gtrace.trace(place, python, 'mlp', ['--activities', 'gpu']))
+        equal([event for event in found if event.get('cat') == 'cpu_op'], [])
+
+
+@case
+def a_program_without_steps_is_one(gtrace):
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('infer.py', 'import torch\nfor _ in range(3):\n'
+                                         '    torch.add(torch.ones(1), 1)\n')
+        gtrace.run(place, [python, script], ['--step-source', 'none'])
+        found = events(f'{place.path}/infer-rank0.trace.json.gz')
+        equal([event['name'] for event in found if event.get('cat') == 'cpu_op'].count('aten::add'),
+              3)
+
+
+@case
+def workers_and_launchers_have_no_trace(gtrace):
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('load.py', '''
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+if __name__ == "__main__":
+    for context in "fork", "spawn":
+        for batch in DataLoader(TensorDataset(torch.arange(8.)), num_workers=2, batch_size=2,
+                                multiprocessing_context=context):
+            pass
+''')
+        gtrace.run(place, [python, script], ['--step-source', 'none'])
+        equal(traces(place), ['load-rank0.trace.json.gz'])
+    with Place() as place:
+        gtrace.run(place, [python, '-c', 'import torch; print(torch.__version__)'],
+                   err='gtrace: warning: nothing is traced: no process used CUDA or an operator '
+                       'of PyTorch\n')
+        equal(traces(place), [])
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    TORCHES = []
+    with Place() as PLACE:
+        for PYTHON in sys.argv[2:] or [
+                sys.executable, f'{os.path.abspath(sys.argv[1])}/deps/torch/bin/python',
+                *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]:
+            if PYTHON and os.path.exists(PYTHON):
+                FOUND = run(PLACE, [PYTHON, '-c', 'import torch; print(torch.__version__)'])
+                if FOUND.status == 0:
+                    TORCHES.append((PYTHON, FOUND.out.strip()))
+    if not TORCHES:
+        print("ok - torch's operators # SKIP no Python here has torch; 'make torch' gets it, "
+              'GTRACE_TEST_TORCH may name one')
+        print('0 passed, 0 failed, 1 skipped')
+        sys.exit(0)
+    sys.exit(main(Gtrace(sys.argv[1], TORCHES)))
