@@ -175,18 +175,20 @@ static void put_user_end(const struct op *op)
 
 /* ---- called by torch ---- */
 
+static void switch_off(void)
+{
+	atomic_store(&enabled, false);
+	torch.disable(handle);
+}
+
 /* The session starts with the first operator, not in a child that only forked: workers do so. */
 static void start_session(void)
 {
 	int waiting = OBSERVER_WAITING;
 
-	if (getpid() != registered_pid ||
-	    !atomic_compare_exchange_strong(&observer, &waiting, OBSERVER_READY))
-		return;
-	if (!inj_start(GT_DOOR_PYTHON)) {
-		atomic_store(&enabled, false);
-		torch.disable(handle);
-	}
+	if (atomic_compare_exchange_strong(&observer, &waiting, OBSERVER_READY) &&
+	    (getpid() != registered_pid || !inj_start(GT_DOOR_PYTHON)))
+		switch_off();
 }
 
 static void look_at_test(const char *function)
@@ -200,16 +202,30 @@ static void look_at_test(const char *function)
 		test.seen++;
 }
 
-static GT_NOINLINE bool not_recording(const char *function)
+static bool is_ready(void)
 {
-	int now = atomic_load_explicit(&observer, memory_order_acquire);
+	return atomic_load_explicit(&observer, memory_order_acquire) == OBSERVER_READY;
+}
 
-	if (now == OBSERVER_TESTING && torch.thread() == test.thread)
-		look_at_test(function);
-	if (now != OBSERVER_WAITING)
+/* Is this operator, after all, to be recorded? */
+static GT_NOINLINE bool becomes_ready(const char *function)
+{
+	switch (atomic_load_explicit(&observer, memory_order_acquire)) {
+	case OBSERVER_TESTING:
+		if (torch.thread() == test.thread)
+			look_at_test(function);
 		return false;
-	start_session();
-	return inj_recording();
+	case OBSERVER_WAITING:
+		start_session();
+		return inj_recording();
+	case OBSERVER_READY:
+		/* Forked while it was on, or the collector is gone. */
+		if (!inj_alive())
+			switch_off();
+		return false;
+	default:
+		return false;
+	}
 }
 
 static struct torch_context **on_start(struct torch_context **ret, const char *function)
@@ -220,7 +236,7 @@ static struct torch_context **on_start(struct torch_context **ret, const char *f
 	bool put;
 
 	*ret = NULL;
-	if (GT_UNLIKELY(!inj_recording()) && !not_recording(function))
+	if (GT_UNLIKELY(!is_ready() || !inj_recording()) && !becomes_ready(function))
 		return ret;
 	kind = torch_scope(function) == TORCH_SCOPE_USER ? STACK_USER : STACK_OPS;
 	name = torch.name(function);

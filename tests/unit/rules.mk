@@ -12,3 +12,13 @@ $(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recor
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LINK) -o $@ $(filter %.c %.a,$^) \
 		-lcmocka $(TEST_LIBS)
+
+# Torch's observer, by a library that has torch's names.
+FAKE_TORCH = $(O)/tests/fake-torch/libtorch_cpu.so
+TEST_PROGRAMS += $(FAKE_TORCH)
+$(O)/tests/test_inj_ops: $(FAKE_TORCH)
+
+$(FAKE_TORCH): tests/unit/fake_torch.c tests/unit/fake_torch.h
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) \
+		-Wl,-soname,$(@F) -o $@ $<
