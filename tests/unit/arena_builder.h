@@ -320,6 +320,37 @@ static inline void ab_pop(struct arena_builder *ab, uint32_t tid, uint32_t step,
 	ab_end(ab, GT_EV_POP, tid, step, time_ns, 0, depth);
 }
 
+struct ab_op {
+	uint32_t tid, step, name_id, depth, thread, fwd_thread;
+	int64_t sequence;
+	uint64_t start_ns;
+};
+
+static inline void ab_op(struct arena_builder *ab, struct ab_op op)
+{
+	struct gt_ev_op ev = {
+		.ev = ab_ev(GT_EV_OP, sizeof(ev), op.step, op.start_ns),
+		.sequence = op.sequence,
+		.thread = op.thread,
+		.fwd_thread = op.fwd_thread,
+		.name_id = op.name_id,
+		.depth = op.depth,
+	};
+
+	ab_put(ab, op.tid, &ev, sizeof(ev));
+}
+
+static inline void ab_op_end(struct arena_builder *ab, uint32_t tid, uint32_t step,
+			     uint64_t time_ns, uint32_t depth)
+{
+	struct gt_ev_op_end ev = {
+		.ev = ab_ev(GT_EV_OP_END, sizeof(ev), step, time_ns),
+		.depth = depth,
+	};
+
+	ab_put(ab, tid, &ev, sizeof(ev));
+}
+
 static inline void ab_name(struct arena_builder *ab, uint16_t type, uint32_t tid, uint64_t ref,
 			   uint32_t name_id, uint32_t klass)
 {

@@ -30,6 +30,15 @@ struct fake_range {
 	char domain[FAKE_NAME];
 };
 
+struct fake_op {
+	struct gt_trace_op op;
+	char name[FAKE_NAME];
+};
+
+struct fake_link {
+	struct gt_trace_link link;
+};
+
 struct fake_span {
 	struct gt_trace_gpu_range span;
 	char name[FAKE_NAME];
@@ -49,6 +58,10 @@ struct gt_trace {
 	size_t range_count;
 	struct fake_span *spans;
 	size_t span_count;
+	struct fake_op *ops; /* the lane of each is its index */
+	size_t op_count;
+	struct fake_link *links;
+	size_t link_count;
 	size_t mark_count;
 	char mark[FAKE_NAME];
 	size_t thread_names;
@@ -76,6 +89,8 @@ static inline void fake_reset(void)
 		free(fake_traces[i].gpus);
 		free(fake_traces[i].ranges);
 		free(fake_traces[i].spans);
+		free(fake_traces[i].ops);
+		free(fake_traces[i].links);
 	}
 	memset(fake_traces, 0, sizeof(fake_traces));
 	fake_count = 0;
@@ -153,6 +168,27 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 	kept->range = *range;
 	fake_text(kept->name, sizeof(kept->name), range->name);
 	fake_text(kept->domain, sizeof(kept->domain), range->domain);
+	return 0;
+}
+
+int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane)
+{
+	struct fake_op *kept;
+
+	*ret_lane = (uint32_t)trace->op_count;
+	if (fake_write_rc || fake_discard)
+		return fake_write_rc;
+	kept = FAKE_ADD(trace, op);
+	kept->op = *op;
+	fake_text(kept->name, sizeof(kept->name), op->name);
+	return 0;
+}
+
+int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link)
+{
+	if (fake_write_rc || fake_discard)
+		return fake_write_rc;
+	FAKE_ADD(trace, link)->link = *link;
 	return 0;
 }
 

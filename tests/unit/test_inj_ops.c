@@ -285,7 +285,7 @@ static void first_operator_finds_no_session(void **state)
 		     if (!child) {
 			     begin(&op, FUNCTION, "aten::add", -1, 0);
 			     end(&op);
-			     _exit(torch->enabled ? 0 : 1); /* waits as before */
+			     _exit(!op.context && !torch->enabled ? 0 : 1);
 		     }
 		     check(waitpid(child, &status, 0) == child && !status);
 	});

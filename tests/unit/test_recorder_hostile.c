@@ -33,7 +33,7 @@ static void fill(void)
 		unsigned char record[GT_EVENT_CHUNK / 64] = { 0 };
 		uint16_t kind = kinds[rnd(ARRAY_SIZE(kinds))];
 
-		switch (rnd(9)) {
+		switch (rnd(11)) {
 		case 0:
 			ab_step(&ab, tid, ++step_number, time_ns);
 			break;
@@ -58,6 +58,19 @@ static void fill(void)
 						       .klass = (uint16_t)rnd(8),
 						       .flags = rnd(9) ? 0 : rnd(8),
 						       .start_ns = time_ns });
+			break;
+		case 8:
+			ab_op(&ab, (struct ab_op){ .tid = tid,
+						   .step = step_number,
+						   .name_id = 1,
+						   .depth = rnd(4),
+						   .thread = rnd(3),
+						   .fwd_thread = rnd(3),
+						   .sequence = (int64_t)rnd(8) - 2,
+						   .start_ns = time_ns });
+			break;
+		case 9:
+			ab_op_end(&ab, tid, step_number, time_ns, rnd(4));
 			break;
 		case 7:
 			ab_api(&ab, rnd(2), 211, tid, id, time_ns, time_ns + 1000);
