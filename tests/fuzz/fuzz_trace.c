@@ -126,10 +126,14 @@ static void write_one(struct gt_trace *trace, uint64_t base, const struct gt_tra
 	struct gt_trace_call call;
 	struct gt_trace_range range = { 0 };
 	struct gt_trace_gpu_range span = { 0 };
+	struct gt_trace_link link = { 0 };
+	struct gt_trace_op torch = { 0 };
 	struct gt_msg_device device;
 	struct gt_gpu_op op;
+	uint8_t what = take_byte();
+	uint32_t lane;
 
-	switch (take_byte() % 8) {
+	switch (what < 0xf8 ? what % 8 : what) {
 	case 0:
 		call = take_call(base);
 		gt_trace_call(trace, &call);
@@ -173,6 +177,24 @@ static void write_one(struct gt_trace *trace, uint64_t base, const struct gt_tra
 	case 6:
 		take(&device, sizeof(device));
 		gt_trace_device(trace, &device);
+		break;
+	case 0xfe:
+		torch.tid = (uint32_t)take_number();
+		torch.fwd_thread = (uint32_t)take_number();
+		torch.sequence = (int64_t)take_number() - 1;
+		torch.start_ns = base + take_number();
+		torch.end_ns = torch.start_ns + take_number() - 16;
+		torch.external_id = take_number();
+		torch.name = take_str();
+		gt_trace_op(trace, &torch, &lane);
+		break;
+	case 0xff:
+		link.id = take_number();
+		link.from_lane = (uint32_t)take_number();
+		link.to_lane = (uint32_t)take_number();
+		link.from_ns = base + take_number();
+		link.to_ns = base + take_number();
+		gt_trace_link(trace, &link);
 		break;
 	default:
 		must(!gt_trace_flush(trace, health, NULL));

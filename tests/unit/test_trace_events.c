@@ -417,6 +417,67 @@ static void test_small_pid(void **state)
 	assert_has(got.members.data, "\"pid\":1,");
 }
 
+static void test_operators(void **state)
+{
+	struct gt_trace_op op = {
+		.tid = THREAD,
+		.sequence = 24,
+		.start_ns = BASE + 1000123,
+		.end_ns = BASE + 1005000,
+		.name = GT_STR("aten::t"),
+		.external_id = 12,
+	};
+	struct gt_trace_link link = { .id = 3, .from_ns = BASE + 1000123, .to_ns = BASE + 1004000 };
+	struct gt_trace *trace = create(NULL);
+	struct event *event;
+	uint32_t last_lane;
+
+	(void)state;
+	assert_int_equal(gt_trace_op(trace, &op, &link.from_lane), 0);
+	assert_int_equal(link.from_lane, THREAD);
+	op.name = GT_STR("TBackward0");
+	op.start_ns = BASE + 1004000; /* crosses the one before, which is never so: another lane */
+	op.end_ns = BASE + 1011000;
+	op.fwd_thread = 1;
+	op.external_id = 13;
+	assert_int_equal(gt_trace_op(trace, &op, &link.to_lane), 0);
+	assert_int_not_equal(link.to_lane, THREAD);
+	op.name = GT_STR("ProfilerStep of my own");
+	op.sequence = -1;
+	op.start_ns = op.end_ns = BASE + 1012000;
+	op.external_id = 14;
+	assert_int_equal(gt_trace_op(trace, &op, &last_lane), 0);
+	assert_int_equal(gt_trace_link(trace, &link), 0);
+	finish(trace);
+	load();
+	assert_nests();
+	event = find('X', GT_CAT_CPU_OP, 0);
+	assert_string_equal(event->name, "aten::t");
+	assert_string_equal(event->args,
+			    "{\"External id\":12,\"Record function id\":0,"
+			    "\"Sequence number\":24,\"Fwd thread id\":0,\"Ev Idx\":11}");
+	assert_int_equal(event->pid, PID);
+	assert_int_equal(event->tid, THREAD);
+	assert_int_equal(event->ts, 1000123);
+	assert_int_equal(event->dur, 4877);
+	event = find('X', GT_CAT_CPU_OP, 1);
+	assert_has(event->args, "\"Fwd thread id\":1,");
+	assert_int_equal(event->tid, link.to_lane);
+	event = find('X', GT_CAT_CPU_OP, 2);
+	assert_string_equal(event->name, " ProfilerStep of my own");
+	assert_string_equal(event->args,
+			    "{\"External id\":14,\"Record function id\":0,\"Ev Idx\":13}");
+	event = find('s', GT_CAT_OTHER, 0);
+	assert_has(event->text, "\"cat\":\"fwdbwd\"");
+	assert_has(event->text, "\"id\":3,");
+	assert_int_equal(event->tid, link.from_lane);
+	assert_int_equal(event->ts, 1000123);
+	event = find('f', GT_CAT_OTHER, 0);
+	assert_has(event->text, "\"bp\":\"e\"");
+	assert_int_equal(event->tid, link.to_lane);
+	assert_int_equal(event->ts, 1004000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,7 +485,8 @@ int main(void)
 		cmocka_unit_test(test_names),      cmocka_unit_test(test_many_kernels),
 		cmocka_unit_test(test_step_names), cmocka_unit_test(test_overlapping_work),
 		cmocka_unit_test(test_graphs),     cmocka_unit_test(test_crossing_ranges),
-		cmocka_unit_test(test_bad_input),  cmocka_unit_test(test_small_pid),
+		cmocka_unit_test(test_bad_input),  cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_small_pid),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
