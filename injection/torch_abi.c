@@ -4,6 +4,7 @@
 #include "torch_abi.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 /*
  * What varies, by version and by the std::string that torch was built with (that of GCC 5 and
@@ -84,6 +85,20 @@ static bool find_layout(struct torch_abi *abi, void (*make)(void *, uint8_t),
 	return true;
 }
 
+/* PyPI's library has this name, Debian's a version behind it. */
+#define LIBRARY "libtorch_cpu.so"
+
+static int is_torch(struct dl_phdr_info *info, size_t size, void *ret)
+{
+	const char *name = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	if (strncmp(name ? name + 1 : info->dlpi_name, LIBRARY, strlen(LIBRARY)))
+		return 0;
+	*(const char **)ret = info->dlpi_name;
+	return 1;
+}
+
 #define SYMBOLS(X)                                                            \
 	X(abi->add, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") \
 	X(abi->enable, "_ZN2at16reenableCallbackEm")                          \
@@ -97,14 +112,16 @@ const char *torch_abi_find(struct torch_abi *abi)
 {
 	void (*make)(void *object, uint8_t scope);
 	void (*destroy)(void *object);
+	const char *path = NULL;
 	void *library;
 
 #ifndef __x86_64__
 	return "that is known for x86-64 only";
 #endif
-	library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+	/* Python loads it for itself alone, so its symbols are not everybody's. */
+	library = dl_iterate_phdr(is_torch, &path) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 	if (!library)
-		return "there is no libtorch_cpu.so";
+		return "there is no " LIBRARY;
 #define X(function, symbol)                                  \
 	function = (typeof(function))dlsym(library, symbol); \
 	if (!function)                                       \
