@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define CHUNK_SPANS     63                /* fills 1 KiB */
-#define ROW_CHUNKS_MAX  256               /* about 16,000 slices, 256 KiB */
+#define ROW_CHUNKS_MAX  4096              /* about 258,000 slices, 4 MiB */
 #define POOL_CHUNKS_MAX ((size_t)1 << 15) /* 32 MiB a trace */
 
 struct span {
@@ -118,12 +118,13 @@ static void row_note_end(struct gt_lane_row *row, uint32_t at, uint64_t end)
 		row->refs[at].reach = end;
 }
 
-static void row_update_reach(struct gt_lane_row *row)
+/* Count the spans of the chunks from c on, before end, anew. */
+static void row_update_reach(struct gt_lane_row *row, uint32_t c, uint32_t end)
 {
-	uint64_t reach = 0;
-	uint32_t c, i;
+	uint64_t reach = c ? row->refs[c - 1].reach : 0;
+	uint32_t i;
 
-	for (c = 0; c < row->count; c++) {
+	for (; c < end; c++) {
 		const struct chunk *chunk = row->refs[c].chunk;
 
 		row->refs[c].max_end = 0;
@@ -172,7 +173,7 @@ static void row_forget(struct gt_lane_row *row, struct gt_lane_pool *pool)
 	pool->chunks -= drop;
 	row->count -= drop;
 	memmove(row->refs, row->refs + drop, row->count * sizeof(*row->refs));
-	row_update_reach(row);
+	row_update_reach(row, 0, row->count);
 }
 
 /* A new chunk at index at, or NULL. */
@@ -230,7 +231,7 @@ static void row_insert(struct gt_lane_row *row, struct gt_lane_pool *pool, const
 			chunk->count -= upper->count;
 			memcpy(upper->spans, chunk->spans + chunk->count,
 			       upper->count * sizeof(*span));
-			row_update_reach(row);
+			row_update_reach(row, c, c + 2);
 			if (at > chunk->count) {
 				at -= chunk->count;
 				c++;

@@ -19,5 +19,9 @@ bench-writer: $(BENCH_WRITER) ## how fast a million events become a file, and ho
 bench-ranks: $(O)/gtrace ## how long the traces of 1,024 ranks take, and in how much memory
 	$(Q)$(PYTHON3) tests/bench/ranks.py $(O)
 
+TORCH_PYTHON ?= $(DEPS)/torch/bin/python
+bench-ops: all ## what an operator of torch costs, traced and not (TORCH_PYTHON; 'make torch')
+	$(Q)$(PYTHON3) tests/bench/ops.py $(O) $(TORCH_PYTHON)
+
 TEST_PROGRAMS += $(BENCH_READER) $(BENCH_WRITER)
-.PHONY: bench-reader bench-writer bench-ranks
+.PHONY: bench-reader bench-writer bench-ranks bench-ops
