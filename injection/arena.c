@@ -3,6 +3,7 @@
  * chunks, one for CUPTI's buffers and one for the threads' events. lib/wire.h has the layout.
  */
 #include "session.h"
+#include "torch_ops.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -40,7 +41,10 @@ static struct gt_chunk *pool_table(enum gt_pool pool)
 	return (struct gt_chunk *)((char *)inj_arena + pools[pool].layout.table_offset);
 }
 
-/* Three quarters for the GPU's records, which are five times as long as a launch's event. */
+/*
+ * Three quarters for the GPU's records, which are five times as long as a launch's event; half,
+ * when a launch also has the events of two or three operators.
+ */
 static void lay_out(struct gt_arena_hdr *hdr, uint64_t bytes)
 {
 	struct gt_pool_desc *cupti = &hdr->pool[GT_POOL_CUPTI];
@@ -49,7 +53,7 @@ static void lay_out(struct gt_arena_hdr *hdr, uint64_t bytes)
 
 	cupti->chunk_bytes = GT_CUPTI_CHUNK;
 	event->chunk_bytes = GT_EVENT_CHUNK;
-	cupti->count = (uint32_t)(bytes / 4 * 3 / GT_CUPTI_CHUNK);
+	cupti->count = (uint32_t)(bytes / 4 * (inj_ops_observed() ? 2 : 3) / GT_CUPTI_CHUNK);
 	room = bytes - (uint64_t)cupti->count * GT_CUPTI_CHUNK;
 	fixed = align_up(sizeof(*hdr)) + align_up(cupti->count * sizeof(struct gt_chunk)) +
 		align_up(room / GT_EVENT_CHUNK * sizeof(struct gt_chunk));

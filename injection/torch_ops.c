@@ -11,6 +11,7 @@
 #include "events.h"
 #include "torch_abi.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,6 +52,35 @@ static struct {
 } test;
 
 static __thread struct op *open_ops[STACK_KINDS];
+
+/* ---- switching ---- */
+
+/*
+ * Held while torch holds its own lock for us: a child that is forked meanwhile would wait for that
+ * one for ever.
+ */
+static pthread_mutex_t switching = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&switching);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&switching);
+}
+
+static void switch_to(bool on)
+{
+	pthread_mutex_lock(&switching);
+	atomic_store(&enabled, on);
+	if (on)
+		torch.enable(handle);
+	else
+		torch.disable(handle);
+	pthread_mutex_unlock(&switching);
+}
 
 /* ---- contexts ---- */
 
@@ -175,12 +205,6 @@ static void put_user_end(const struct op *op)
 
 /* ---- called by torch ---- */
 
-static void switch_off(void)
-{
-	atomic_store(&enabled, false);
-	torch.disable(handle);
-}
-
 /* The session starts with the first operator, not in a child that only forked: workers do so. */
 static void start_session(void)
 {
@@ -188,7 +212,7 @@ static void start_session(void)
 
 	if (atomic_compare_exchange_strong(&observer, &waiting, OBSERVER_READY) &&
 	    (getpid() != registered_pid || !inj_start(GT_DOOR_PYTHON)))
-		switch_off();
+		switch_to(false);
 }
 
 static void look_at_test(const char *function)
@@ -221,7 +245,7 @@ static GT_NOINLINE bool becomes_ready(const char *function)
 	case OBSERVER_READY:
 		/* Forked while it was on, or the collector is gone. */
 		if (!inj_alive())
-			switch_off();
+			switch_to(false);
 		return false;
 	default:
 		return false;
@@ -308,6 +332,8 @@ int gtrace_inject_ops_test(void)
 	if (!atomic_compare_exchange_strong(&observer, &none, OBSERVER_TESTING))
 		return 0;
 	memset(callback.scopes, true, sizeof(callback.scopes));
+	if (pthread_atfork(before_fork, after_fork, after_fork))
+		inj_log(GT_LOG_DEBUG, "no hook for fork");
 	registered_pid = getpid();
 	test.thread = torch.thread();
 	test.seen = 0;
@@ -323,13 +349,11 @@ int gtrace_inject_ops_begin(int at_once)
 	if (atomic_load(&observer) != OBSERVER_TESTING)
 		return 0;
 	if (test.seen != 1) {
-		torch.disable(handle);
+		switch_to(false);
 		return give_up("its operators are not seen");
 	}
-	if (!at_once) {
-		torch.disable(handle);
-		atomic_store(&enabled, false);
-	}
+	if (!at_once)
+		switch_to(false);
 	/* Our handler is to run before torch is gone. */
 	if (inj_alive())
 		inj_exit_early();
@@ -342,6 +366,11 @@ int gtrace_inject_ops_begin(int at_once)
 
 /* ---- asked by the session ---- */
 
+bool inj_ops_observed(void)
+{
+	return atomic_load(&observer) != OBSERVER_NONE;
+}
+
 void inj_ops_follow(bool wanted)
 {
 	const char *why = atomic_exchange(&problem, NULL);
@@ -352,11 +381,7 @@ void inj_ops_follow(bool wanted)
 	    atomic_load(&enabled) == wanted)
 		return;
 	atomic_store(&observer, OBSERVER_READY);
-	atomic_store(&enabled, wanted);
-	if (wanted)
-		torch.enable(handle);
-	else
-		torch.disable(handle);
+	switch_to(wanted);
 }
 
 bool inj_ops_defer_step(uint64_t key)

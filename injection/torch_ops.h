@@ -6,6 +6,9 @@
 
 #include "base.h"
 
+/* Has an observer been registered in this process, so that there can be operators? */
+bool inj_ops_observed(void);
+
 /*
  * From the control thread, once a turn: has torch call us, or not. Also says, once, why operators
  * cannot be observed.

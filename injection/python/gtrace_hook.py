@@ -240,9 +240,11 @@ def _hook_torch(module):
 
     library = CDLL(_path)
     if library.gtrace_inject_ops_test() == 1:
-        # The observer is kept only if it sees this.
-        module.empty(0, device="cpu")
-        library.gtrace_inject_ops_begin(not _is_worker())
+        try:
+            # The observer is kept only if it sees this.
+            module.empty(0, device="cpu")
+        finally:
+            library.gtrace_inject_ops_begin(not _is_worker())
 
 
 def _is_worker():

@@ -127,6 +127,49 @@ def our_directory_stays_on_the_path_of_workers(hook):
         equal(done.out, f'{hook.folder}\n{hook.folder}\n')
 
 
+# ---- torch's operators ---------------------------------------------------------------------------
+
+OPS = 'empty = lambda size, device: __import__("fake_ops").seen(size, device)\n'
+SEEN = 'def seen(size, device):\n    print(size, device)\n'
+
+
+@case
+def observer_is_tested_with_one_operator(hook):
+    with Place() as place:
+        place.write('torch/__init__.py', OPS)
+        place.write('fake_ops.py', SEEN)
+        for more in '', 'import multiprocessing; ':
+            done = hook.run(place, '-c', f'{more}import torch', path=[place.path], FAKE_OPS='1')
+            equal(done.seen(), (0, '0 cpu\n', ''))
+            equal([line.split()[:2] for line in done.lines], [['ops', '0'], ['begin', '1']])
+
+
+@case
+def observer_that_is_not_tested_is_taken_back(hook):
+    with Place() as place:
+        place.write('torch/__init__.py', 'def empty(*args, **kwargs):\n    raise ValueError\n')
+        done = hook.run(place, '-c', 'import torch; print("on")', path=[place.path], FAKE_OPS='1')
+        equal(done.seen(), (0, 'on\n', ''))
+        equal(done.calls, ['ops', 'begin'])
+
+
+@case
+def workers_wait_with_their_operators(hook):
+    with Place() as place:
+        place.write('torch/__init__.py', OPS)
+        place.write('fake_ops.py', SEEN.replace('print(size, device)', 'pass'))
+        script = place.write('work.py', 'import multiprocessing\nimport torch\n'
+                                        'def work():\n    pass\n'
+                                        'if __name__ == "__main__":\n'
+                                        '    child = multiprocessing.get_context("spawn")'
+                                        '.Process(target=work)\n'
+                                        '    child.start()\n    child.join()\n')
+        done = hook.run(place, script, path=[place.path], FAKE_OPS='1')
+        equal(done.seen(), (0, '', ''))
+        equal([line.split()[:2] for line in done.lines],
+              [['ops', '0'], ['begin', '1'], ['ops', '0'], ['begin', '0']])
+
+
 # ---- steps --------------------------------------------------------------------------------------
 
 TRAIN = '''

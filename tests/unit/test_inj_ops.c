@@ -195,6 +195,25 @@ static void no_torch(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Operators need more room for events; there is less for the GPU's records then. */
+static void share_of_the_arena(void **state)
+{
+	uint32_t events;
+
+	(void)state;
+	in_process({
+		start_session(true);
+		check(inj_arena->pool[GT_POOL_EVENT].count <
+		      inj_arena->pool[GT_POOL_CUPTI].count * 2);
+	});
+	in_process({
+		check(observe(true) == 1);
+		start_session(true);
+		events = inj_arena->pool[GT_POOL_EVENT].count;
+		check(events > inj_arena->pool[GT_POOL_CUPTI].count * 3);
+	});
+}
+
 static void not_asked_for(void **state)
 {
 	(void)state;
@@ -488,6 +507,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(known_layouts),
 		cmocka_unit_test(other_layouts),
 		cmocka_unit_test(no_torch),
+		cmocka_unit_test(share_of_the_arena),
 		cmocka_unit_test(not_asked_for),
 		cmocka_unit_test(test_must_be_seen),
 		cmocka_unit_test(registers_once),
