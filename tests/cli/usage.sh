@@ -15,6 +15,8 @@ try run --repeat
 try run --wait=1 --skip-first-wait=1 true
 try run --step-source sometimes true
 try run --step-range '(' true
+try run --activities mem true
+try run --activities cpu, true
 try run --step-source nvtx true
 try run --max-buffer 1M true
 try run --max-buffer 1T true
