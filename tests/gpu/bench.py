@@ -10,6 +10,7 @@ the 95 % bootstrap interval is over them. 'plain twin' is another plain process:
 """
 import argparse
 import collections
+import functools
 import glob
 import gzip
 import json
@@ -21,6 +22,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 14      # of a block; the first is dropped
+# Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
+WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': []}
+TORCHS = ('torch', 'torch ops')
 
 
 class Worker:
@@ -90,16 +94,17 @@ class Set:
         self.block('plain')
         self.block(name, name + ' after')
 
-    def gtrace(self):
+    def window(self, name):
         """What precedes a window is what came after the one of the round before."""
-        self.block('gtrace', 'gtrace after' if self.answers['gtrace'] else 'idle')
+        self.block(name, name + ' after' if self.answers[name] else 'idle')
         self.block('plain')
-        self.workers['gtrace'].ask('block', 1)
-        self.answers['gtrace'].append(self.block('gtrace'))
+        self.workers[name].ask('block', 1)
+        self.answers[name].append(self.block(name))
 
     def round(self, rng):
-        modes = [lambda: self.block('idle'), lambda: self.block('plain twin'), self.gtrace,
-                 lambda: self.traced('floor'), lambda: self.traced('torch')]
+        modes = [lambda: self.block('idle'), lambda: self.block('plain twin'),
+                 *(functools.partial(self.window, name) for name in WINDOWS),
+                 *(functools.partial(self.traced, name) for name in ('floor', *TORCHS))]
         rng.shuffle(modes)
         self.block('plain')
         for mode in modes:
@@ -160,10 +165,13 @@ def main():
     args = parser.parse_args()
     os.makedirs(args.outdir, exist_ok=True)
 
-    def gtrace_run(wait, active, name):
+    def gtrace_run(wait, active, name, options=WINDOWS['gtrace']):
         return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api',
                 '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
-                '--repeat', '0', '--']
+                '--repeat', '0', *options, '--']
+
+    def window_of(number, mode):
+        return lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, '%s%d' % (mode, number), WINDOWS[mode]))
 
     def start(number):
         return Set({
@@ -171,8 +179,8 @@ def main():
             'plain twin': lambda: Worker('plain'),
             'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
             'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
-            'gtrace': lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, 'window%d' % number)),
-            'torch': lambda: Worker('torch'),
+            **{mode: window_of(number, mode) for mode in WINDOWS},
+            **{mode: functools.partial(Worker, mode) for mode in TORCHS},
         }, measure=not number)
 
     sets, rng = [start(number) for number in range(args.sets)], random.Random(2)
@@ -189,7 +197,8 @@ def main():
 
     print('step time / plain, %d rounds of each of %d sets (95 %% interval): 10th percentile, 25th percentile' % (
         args.rounds, args.sets))
-    for mode in ('plain twin', 'idle', 'floor', 'gtrace', 'torch', 'floor after', 'gtrace after', 'torch after'):
+    traced = ('floor', *WINDOWS, *TORCHS)
+    for mode in ('plain twin', 'idle', *traced, *(name + ' after' for name in traced)):
         print('  %-13s' % mode, *('%.3f [%.3f, %.3f] ' % ratio(sets, mode, 'plain', share) for share in (.1, .25)))
     print('  %-13s' % 'gtrace/floor', *('%.3f [%.3f, %.3f] ' % ratio(sets, 'gtrace', 'floor', share)
                                         for share in (.1, .25)))
@@ -200,7 +209,7 @@ def main():
     delays, sizes, counts, whole = [], [], [], 0
     for number, one in enumerate(sets):
         one.workers['gtrace'].close()
-        files = sorted(glob.glob(os.path.join(args.outdir, 'window%d-rank0-cycle*.trace.json.gz' % number)),
+        files = sorted(glob.glob(os.path.join(args.outdir, 'gtrace%d-rank0-cycle*.trace.json.gz' % number)),
                        key=lambda path: int(path.split('cycle')[1].split('.')[0]))
         for answer, path in zip(one.answers['gtrace'], files):
             delays.append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)

@@ -1,6 +1,6 @@
 """One process of the bench: trains the GPT of gpt.py in blocks, as bench.py tells it on stdin.
 
-usage: bench_worker.py plain|floor|gtrace|torch
+usage: bench_worker.py plain|floor|gtrace|MODE of torch.profiler, see PROFILERS
 
 A command is a line of JSON, the answer another one: {"op": "block", "steps": N} trains N steps and
 answers with their milliseconds. Under gtrace every step is marked by gtrace_step(), so that
@@ -18,6 +18,14 @@ import torch
 import gpt
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+PROFILERS = {
+    'torch': {'activities': [torch.profiler.ProfilerActivity.CUDA]},
+    'torch ops': {},
+    'torch shapes': {'record_shapes': True, 'with_flops': True},
+    'torch stack': {'record_shapes': True, 'with_stack': True},
+}
 
 
 def memory():
@@ -73,7 +81,7 @@ class Worker:
             assert self.floor.floor_off() == 0
             assert self.floor.floor_records() > before, 'a mode that sees nothing is not a cheap one'
         else:
-            prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+            prof = torch.profiler.profile(**PROFILERS[self.kind])
             prof.start()
             answer = self.block(steps)
             begin = time.perf_counter()

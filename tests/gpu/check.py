@@ -18,6 +18,8 @@ import sys
 import time
 import traceback
 
+import check_ops
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = []
 
@@ -295,7 +297,7 @@ def main():
     if not run.tracecheck:
         print('tracecheck.py is not there: traces are not held against it')
     results = collections.Counter()
-    for check in CASES:
+    for check in CASES + check_ops.CASES:
         if not any(part in check.__name__ for part in args.k.split(',')):
             continue
         begin = time.time()

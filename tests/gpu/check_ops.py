@@ -1,0 +1,74 @@
+"""Cases of check.py: the operators of real training on the GPU against torch.profiler's key_averages().
+
+Calls and FLOPs of operators and ranges are compared row by row; of GPU work, the number (torch.profiler leaves long
+names as the linker sees them, and does not know what a memset in a graph sets) and the time in all. CUDA calls are
+not compared: torch.profiler has all of them, gtrace those that launch, wait or allocate.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+FIRST, LAST, STEPS = 6, 8, 11
+# Not operators: CUDA calls, and what only torch.profiler does.
+NOT_OURS = re.compile(r'(cuda|cu|hip)[A-Z]\w+$|Activity Buffer|Buffer Flush|Instrumentation|Lazy Function|'
+                      r'Runtime Triggered|Command Buffer|ProfilerStep|\[memory\]')
+
+
+def summary_of(gtrace, path):
+    done = subprocess.run([gtrace, 'summary', '--by', 'op', '--format', 'json', '--limit', '0', path],
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)['files'][0]['ops']
+
+
+def compare(ours, theirs):
+    """What differs, as lines, and the number of rows that were compared."""
+    got = {(r['name'], r['user_annotation']): (r['calls'], r['flops']) for r in ours if r['device'] == 'CPU'}
+    want = {(r['name'], r['user']): (r['count'], r['flops']) for r in theirs if r['device'] == 'CPU'}
+    rows = sorted(row for row in set(got) | set(want) if not NOT_OURS.match(row[0]))
+    differ = ['%s: (calls, FLOPs) %s, torch.profiler %s' % (row, got.get(row), want.get(row))
+              for row in rows if got.get(row) != want.get(row)]
+    mine = sum(r['calls'] for r in ours if r['device'] != 'CPU' and not r['user_annotation'])
+    torchs = sum(r['count'] for r in theirs if r['device'] != 'CPU' and not r['user'])
+    if mine != torchs:
+        differ.append('%d pieces of GPU work, torch.profiler %d' % (mine, torchs))
+    return differ, len(rows)
+
+
+def gpu_us(rows, name):
+    return sum(row[name] for row in rows if row['device'] == 'CPU')
+
+
+def key_averages(name, gpus=1):
+    def check(run):
+        if run.gpus < gpus:
+            return None
+        launcher = [sys.executable]
+        if gpus > 1:
+            launcher += ['-m', 'torch.distributed.run', '--nproc-per-node', str(gpus)]
+        out = os.path.join(run.out, name + '-truth')
+        program = [*launcher, 'programs.py', name, str(STEPS)]
+        subprocess.run([*program, str(FIRST), str(LAST), out], check=True, timeout=300, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, cwd=os.path.dirname(os.path.abspath(__file__)))
+        traces = run.run('ops-' + name, ['--skip-first', str(FIRST - 1), '--wait', '0', '--active',
+                                         str(LAST - FIRST + 1)], program, 300)
+        assert len(traces) == gpus, traces
+        said = []
+        for rank, trace in enumerate(traces):
+            trace.expect_whole(LAST - FIRST + 1)
+            with open('%s.%d' % (out, rank)) as stream:
+                theirs = json.load(stream)
+            ours = summary_of(run.gtrace, trace.path)
+            differ, count = compare(ours, theirs)
+            assert not differ, '%d of %d rows: %s' % (len(differ), count, '\n'.join(differ[:12]))
+            times = gpu_us(ours, 'self_cuda_us') / gpu_us(theirs, 'self_dev')
+            assert .95 < times < 1.05, 'GPU time %.3f of torch.profiler' % times
+            said.append('%d rows, GPU time %.3f' % (count, times))
+        return '; '.join(said)
+    check.__name__ = 'ops_' + name
+    return check
+
+
+CASES = [*map(key_averages, ('eager', 'cnn', 'transformer', 'compiled', 'graph')), key_averages('ddp', 2),
+         key_averages('fsdp', 2)]
