@@ -78,7 +78,7 @@ static bool publish(uint32_t id, const char *bytes, uint32_t len)
 
 	do {
 		uint32_t piece = GT_MIN(len - offset, (uint32_t)GT_STRING_PIECE);
-		uint32_t padded = (piece + 7) & ~UINT32_C(7);
+		uint32_t padded = GT_PAD8(piece);
 		struct gt_ev_string *ev = inj_reserve(GT_EV_STRING, sizeof(*ev) + padded);
 
 		if (!ev)

@@ -118,7 +118,7 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 		name_id = inj_intern(text->bytes, text->len_bytes);
 	if (!name_id) /* short, or better cut than lost */
 		len = (uint32_t)GT_MIN(text->len_bytes, GT_INLINE_MAX);
-	size = (uint32_t)sizeof(*ev) + ((len + 7) & ~7U);
+	size = (uint32_t)sizeof(*ev) + GT_PAD8(len);
 	ev = inj_reserve(type, size);
 	if (!ev)
 		return false;
@@ -126,7 +126,7 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 	ev->domain_id = domain_name;
 	ev->name_id = name_id;
 	ev->len_bytes = len;
-	ev->flags = 0;
+	ev->inputs_bytes = 0;
 	memcpy(ev->bytes, text->bytes, len);
 	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
 	inj_commit();

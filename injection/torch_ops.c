@@ -156,6 +156,8 @@ static bool put_op(const struct op *op, const char *function, const char *name)
 	ev->fwd_thread = (uint32_t)torch_u64(function, torch.fwd_thread_at);
 	ev->name_id = name_id;
 	ev->depth = op->depth;
+	ev->stack_id = 0;
+	ev->inputs_bytes = 0;
 	inj_commit();
 	return true;
 }
@@ -175,7 +177,7 @@ static void put_op_end(const struct op *op)
 static bool put_user(const struct op *op, const char *name)
 {
 	uint32_t len = (uint32_t)strnlen(name, GT_INLINE_MAX);
-	uint32_t size = (uint32_t)sizeof(struct gt_ev_range) + ((len + 7) & ~7U);
+	uint32_t size = (uint32_t)sizeof(struct gt_ev_range) + GT_PAD8(len);
 	struct gt_ev_range *ev = inj_reserve(GT_EV_PUSH, size);
 
 	if (!ev)
@@ -184,7 +186,7 @@ static bool put_user(const struct op *op, const char *name)
 	ev->domain_id = GT_DOMAIN_TORCH;
 	ev->name_id = 0;
 	ev->len_bytes = len;
-	ev->flags = 0;
+	ev->inputs_bytes = 0;
 	memcpy(ev->bytes, name, len);
 	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
 	inj_commit();

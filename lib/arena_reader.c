@@ -294,6 +294,7 @@ static bool event_valid(const struct gt_ev *ev)
 {
 	const struct gt_ev_string *string = (const void *)ev;
 	const struct gt_ev_range *range = (const void *)ev;
+	const struct gt_ev_op *op = (const void *)ev;
 
 	if (ev->size_bytes < event_bytes[ev->type])
 		return false;
@@ -307,8 +308,12 @@ static bool event_valid(const struct gt_ev *ev)
 	case GT_EV_PUSH:
 	case GT_EV_RANGE_START:
 	case GT_EV_MARK:
-		return range->len_bytes <= ev->size_bytes - sizeof(*range) &&
-		       range->len_bytes <= GT_INLINE_MAX;
+		return range->len_bytes <= GT_INLINE_MAX && range->inputs_bytes <= GT_INPUTS_MAX &&
+		       GT_PAD8(range->len_bytes) + range->inputs_bytes <=
+			       ev->size_bytes - sizeof(*range);
+	case GT_EV_OP:
+		return op->inputs_bytes <= ev->size_bytes - sizeof(*op) &&
+		       op->inputs_bytes <= GT_INPUTS_MAX;
 	default:
 		return true;
 	}

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 2
+#define GT_WIRE_VERSION 3
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -224,6 +224,9 @@ enum gt_event_type {
 	GT_EV_OP_END = 13,
 };
 
+/* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
+#define GT_PAD8(bytes) (((bytes) + 7) & ~UINT32_C(7))
+
 /* Every event begins so and is a multiple of 8 bytes long. */
 struct gt_ev {
 	uint16_t type;       /* enum gt_event_type */
@@ -280,15 +283,18 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
 };
 
-/* PUSH, RANGE_START, MARK. The text is name_id when that is not 0, else the inline bytes. */
+/*
+ * PUSH, RANGE_START, MARK. The text is name_id when that is not 0, else the inline bytes. Behind
+ * the bytes, padded to 8, the inputs.
+ */
 #define GT_INLINE_MAX 1024
 struct gt_ev_range {
 	struct gt_ev ev;
 	uint64_t range_id;  /* RANGE_START: its number; PUSH: its depth in the domain, from 1 */
 	uint32_t domain_id; /* GT_EV_STRING id of the NVTX domain's name, 0: the default domain */
 	uint32_t name_id;
-	uint32_t len_bytes; /* of bytes, which are padded to 8 */
-	uint32_t flags;     /* 0 */
+	uint32_t len_bytes;    /* of bytes, which are padded to 8 */
+	uint32_t inputs_bytes; /* of domain GT_DOMAIN_TORCH; 0: none */
 	char bytes[];
 };
 
@@ -319,6 +325,9 @@ struct gt_ev_op {
 	uint32_t fwd_thread; /* likewise, of the thread of the forward op; 0: this is no backward */
 	uint32_t name_id;    /* GT_EV_STRING id */
 	uint32_t depth;      /* from 1 */
+	uint32_t stack_id;   /* of the Python code that called it; 0: none */
+	uint32_t inputs_bytes; /* of inputs, which are padded to 8 */
+	char inputs[];         /* struct gt_input */
 };
 
 struct gt_ev_op_end {
@@ -326,6 +335,43 @@ struct gt_ev_op_end {
 	uint32_t depth; /* of its OP */
 	uint32_t reserved;
 };
+
+/*
+ * The inputs of an operator or of a torch range, one after the other, each aligned to 4. It tells
+ * what PyTorch's own profiler does: a string, None, and all else is OTHER.
+ */
+struct gt_input {
+	uint8_t tag; /* enum gt_input_tag */
+	uint8_t item;
+	uint8_t count;
+	uint8_t flags;
+};
+
+enum gt_input_tag {
+	GT_INPUT_OTHER = 0,
+	GT_INPUT_TENSOR = 1,    /* item: c10::ScalarType; count: dimensions; its sizes follow */
+	GT_INPUT_UNDEFINED = 2, /* a tensor without sizes: undefined, nested, of symbolic shape */
+	GT_INPUT_BOOL = 3,      /* item: the value */
+	GT_INPUT_INT = 4,       /* int64_t follows */
+	GT_INPUT_DOUBLE = 5,    /* double follows */
+	GT_INPUT_COMPLEX = 6,   /* two of them */
+	GT_INPUT_LIST = 7,      /* count inputs follow: BOOL, INT, DOUBLE or COMPLEX */
+	GT_INPUT_TENSORS = 8,   /* likewise: TENSOR or UNDEFINED */
+	GT_INPUT_CUT = 9,       /* there are more, for which there was no room */
+};
+
+/* Flags of TENSOR: its sizes are uint32_t, or with WIDE int64_t; with STRIDES as many strides
+ * follow. Else it is contiguous: each stride is the product of the sizes behind, 0 counting as 1.
+ * With NO_STRIDES (sparse) there are none. */
+#define GT_INPUT_WIDE       1
+#define GT_INPUT_STRIDES    2
+#define GT_INPUT_NO_STRIDES 4
+/* Of TENSORS: there are more than are told of; count is 0. */
+#define GT_INPUT_LONG     8
+
+#define GT_INPUTS_MAX     4096
+#define GT_INPUT_DIMS_MAX 64 /* as PyTorch's */
+#define GT_INPUT_LIST_MAX 30 /* PyTorch's profiler shows no longer ones */
 
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
@@ -348,7 +394,8 @@ _Static_assert(sizeof(struct gt_ev_string) == 32, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_call) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_range) == 40, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");
-_Static_assert(sizeof(struct gt_ev_op) == 40, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_op) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_op_end) == 24, "wire ABI");
+_Static_assert(sizeof(struct gt_input) == 4, "wire ABI");
 
 #endif

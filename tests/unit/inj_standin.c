@@ -65,7 +65,7 @@ static void keep_range(struct standin_event *event, const struct gt_ev_range *ra
 {
 	uint32_t len = range->len_bytes;
 
-	assert_int_equal(range->flags, 0);
+	assert_int_equal(range->inputs_bytes, 0);
 	assert_int_equal(range->ev.size_bytes, sizeof(*range) + ((len + 7) & ~7U));
 	for (uint32_t i = len; i % 8; i++)
 		assert_int_equal(range->bytes[i], 0);

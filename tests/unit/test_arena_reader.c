@@ -235,6 +235,8 @@ static void event_sizes(void **state)
 		{ GT_EV_THREAD_NAME, sizeof(struct gt_ev_name) },
 		{ GT_EV_POINTER, sizeof(struct gt_ev_name) },
 		{ GT_EV_API_NAME, sizeof(struct gt_ev_name) },
+		{ GT_EV_OP, sizeof(struct gt_ev_op) },
+		{ GT_EV_OP_END, sizeof(struct gt_ev_op_end) },
 	};
 	uint64_t buf[16] = { 0 };
 	struct gt_ev *ev = (void *)buf;
@@ -267,6 +269,7 @@ static void event_lengths(void **state)
 	uint64_t buf[(GT_STRING_PIECE + 64) / 8] = { 0 };
 	struct gt_ev_string *string = (void *)buf;
 	struct gt_ev_range *range = (void *)buf;
+	struct gt_ev_op *op = (void *)buf;
 	const struct gt_ev_string good = {
 		.ev = ab_ev(GT_EV_STRING, sizeof(*string) + 16, 0, 0),
 		.id = 1,
@@ -297,6 +300,26 @@ static void event_lengths(void **state)
 	range->len_bytes = GT_INLINE_MAX + 1;
 	range->ev.size_bytes = sizeof(*range) + GT_INLINE_MAX + 8;
 	assert_int_equal(next_of(buf, range->ev.size_bytes), -EBADMSG);
+	*range = (struct gt_ev_range){
+		.ev = ab_ev(GT_EV_PUSH, sizeof(*range) + 16, 0, 0),
+		.len_bytes = 1,
+		.inputs_bytes = 8,
+	};
+	assert_int_equal(next_of(buf, range->ev.size_bytes), 1);
+	range->len_bytes = 9;
+	assert_int_equal(next_of(buf, range->ev.size_bytes), -EBADMSG);
+	range->len_bytes = 8;
+	range->inputs_bytes = 9;
+	assert_int_equal(next_of(buf, range->ev.size_bytes), -EBADMSG);
+	range->inputs_bytes = UINT32_MAX;
+	assert_int_equal(next_of(buf, range->ev.size_bytes), -EBADMSG);
+	*op = (struct gt_ev_op){ .ev = ab_ev(GT_EV_OP, sizeof(*op) + 8, 0, 0), .inputs_bytes = 8 };
+	assert_int_equal(next_of(buf, op->ev.size_bytes), 1);
+	op->inputs_bytes = 9;
+	assert_int_equal(next_of(buf, op->ev.size_bytes), -EBADMSG);
+	op->inputs_bytes = GT_INPUTS_MAX + 1;
+	op->ev.size_bytes = sizeof(*op) + GT_INPUTS_MAX + 8;
+	assert_int_equal(next_of(buf, op->ev.size_bytes), -EBADMSG);
 }
 
 /* CUPTI wants the buffers that it gets to be zeroed. */
