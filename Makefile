@@ -145,7 +145,9 @@ test-programs: $(TEST_PROGRAMS)
 
 CHECK = $(Q)+$(MAKE) --no-print-directory all test-programs && tests/check -O $(O)
 
+# Where PyTorch cannot be had the tests that need it are skipped. NO_TORCH=1 does not ask for it.
 check: deps ## run all tests; the last line is their sum
+	$(Q)tests/python/install-torch $(TORCH_VERSION) || true
 	$(CHECK)
 
 cli e2e corpus hta asan tsan: ## one layer of the tests (see tests/check)

@@ -8,12 +8,10 @@ $(FAKE_INJECTION): tests/python/fake_injection.c injection/python.c injection/in
 	$(call say,LD) $(CC) $(filter-out -MMD -MP $(HARD),$(ALL_CFLAGS)) $(INJ_CFLAGS) -shared -o $@ \
 		$(filter %.c,$^) -lpthread -ldl
 
-# Real torch for tests/python/test_torch_ops.py: 5 GB with CUDA's libraries, which it needs even on
-# the CPU; so it is not a part of 'make deps'.
+# Real torch for tests/python/test_torch_ops.py, of one pinned version. Others by hand:
+# GTRACE_TEST_TORCH names their Pythons.
 TORCH_VERSION ?= 2.11.0
-torch: $(DEPS)/torch/$(TORCH_VERSION) ## install PyTorch (TORCH_VERSION) for the tests of its operators
-
-$(DEPS)/torch/%:
-	$(Q)$(PYTHON3) -m venv $(DEPS)/torch && $(DEPS)/torch/bin/pip install -q torch==$* numpy && touch $@
+torch: ## install PyTorch (TORCH_VERSION) from PyPI for the tests of its operators: 3.6 GB
+	$(Q)tests/python/install-torch $(TORCH_VERSION)
 
 .PHONY: torch

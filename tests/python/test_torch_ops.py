@@ -3,8 +3,9 @@
 
 usage: test_torch_ops.py BUILD [PYTHON...]
 
-Every PYTHON (this one, the one in build/deps/torch that 'make torch' makes, and those of
-GTRACE_TEST_TORCH, separated by colons) that has torch is tried.
+Every PYTHON (this one, the system's, for which Debian has a python3-torch, the one in
+build/deps/torch that 'make torch' makes, and those of GTRACE_TEST_TORCH, separated by colons) that
+has torch is tried.
 """
 
 import gzip
@@ -199,7 +200,7 @@ if __name__ == '__main__':
     TORCHES = []
     with Place() as PLACE:
         for PYTHON in sys.argv[2:] or [
-                sys.executable, f'{os.path.abspath(sys.argv[1])}/deps/torch/bin/python',
+                *{sys.executable, '/usr/bin/python3'}, f'{HERE}/../../build/deps/torch/bin/python',
                 *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]:
             if PYTHON and os.path.exists(PYTHON):
                 FOUND = run(PLACE, [PYTHON, '-c', 'import torch; print(torch.__version__)'])
