@@ -151,29 +151,44 @@ static void describe_part(const struct gt_recorder_closed *closed, char *buf, si
 			 (unsigned long long)closed->last_step);
 }
 
+/* A window that opens after the recording without steps has ended takes its file. */
+static void add_file(struct run_report *report, const struct gt_client_info *client,
+		     const struct gt_recorder_closed *closed, bool stepless)
+{
+	struct run_file *files;
+
+	for (size_t i = 0; i < report->file_count; i++) {
+		if (strcmp(report->files[i].path, closed->path))
+			continue;
+		report->files[i].stepless = stepless;
+		return;
+	}
+	files = realloc(report->files, (report->file_count + 1) * sizeof(*files));
+	if (!files)
+		return;
+	report->files = files;
+	files[report->file_count] = (struct run_file){
+		.path = strdup(closed->path),
+		.rank = client->hello.rank,
+		.cycle = closed->cycle,
+		.stepless = stepless,
+	};
+	report->file_count += files[report->file_count].path != NULL;
+}
+
 void run_report_closed(struct run_report *report, const struct gt_client_info *client,
 		       const struct gt_recorder_closed *closed)
 {
-	struct run_file *files = realloc(report->files, (report->file_count + 1) * sizeof(*files));
 	const struct gt_msg_phase open = { .cycle = closed->cycle - 1,
 					   .value = closed->first_step };
+	bool stepless = closed->whole_run && report->options->step_source != RUN_STEP_NONE;
 	const char *path = shown_path(closed->path);
 	char part[64];
 
-	if (files) {
-		report->files = files;
-		files[report->file_count] = (struct run_file){
-			.path = strdup(closed->path),
-			.rank = client->hello.rank,
-			.cycle = closed->cycle,
-		};
-		report->file_count += files[report->file_count].path != NULL;
-	}
-	if (closed->whole_run && report->options->step_source != RUN_STEP_NONE)
-		report->whole_run = true;
+	add_file(report, client, closed, stepless);
 	describe_part(closed, part, sizeof(part));
 	say_waiting_open(report, client);
-	if (!report->whole_run && !report->said_open) /* a program too short to tell */
+	if (!stepless && !report->said_open) /* a program too short to tell */
 		say_open(report, client, &open);
 	say_attached(report, client);
 	if (!closed->complete)
@@ -298,6 +313,15 @@ static void print_top(const struct run_report *report)
 	gt_summary_free(summary);
 }
 
+static bool has_stepless(const struct run_report *report)
+{
+	for (size_t i = 0; i < report->file_count; i++) {
+		if (report->files[i].stepless)
+			return true;
+	}
+	return false;
+}
+
 /* No trace was written. */
 static void explain_nothing(const struct run_report *report)
 {
@@ -308,7 +332,8 @@ static void explain_nothing(const struct run_report *report)
 		warn("nothing is traced: no process used CUDA or an operator of PyTorch");
 		return;
 	}
-	if (!report->gpu_clients) {
+	if (!report->gpu_clients &&
+	    (!report->last_step || !strstr(report->options->activities, "cpu"))) {
 		warn("nothing is traced: the program did not use a GPU");
 		return;
 	}
@@ -332,7 +357,7 @@ void run_report_end(struct run_report *report)
 	end_progress();
 	if (!report->file_count && !report->said_failure)
 		explain_nothing(report);
-	else if (report->whole_run)
+	else if (has_stepless(report))
 		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s "
 		     "and PyTorch's optimizers; mark steps with gtrace_step() of gtrace.h, or with "
 		     "NVTX and --step-range",

@@ -13,6 +13,7 @@ struct run_file {
 	char *path;
 	uint32_t rank;
 	uint64_t cycle;
+	bool stepless; /* though steps were looked for */
 };
 
 struct run_report {
@@ -30,7 +31,6 @@ struct run_report {
 	uint64_t clients;
 	uint64_t gpu_clients; /* of these initialised CUDA */
 	uint32_t last_step;
-	bool whole_run; /* a file has no steps, though some were looked for */
 };
 
 /* As in struct gt_client_ops. */

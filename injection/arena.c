@@ -119,6 +119,11 @@ bool inj_arena_keeps_up(void)
 	return done <= count / 4;
 }
 
+uint32_t inj_arena_chunks(enum gt_pool pool)
+{
+	return pools[pool].layout.count;
+}
+
 bool inj_arena_attach(void)
 {
 	return atomic_load_explicit(&pools[GT_POOL_CUPTI].backed, memory_order_relaxed) ||

@@ -3,6 +3,7 @@
  * the other. The collector reads up to the chunk's used_bytes at any time.
  */
 #include "events.h"
+#include "torch_ops.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -102,6 +103,23 @@ void inj_recording_full(void)
 	}
 }
 
+/*
+ * Until the first step no chunk comes back, and a program may run any number of operators before
+ * its first work on the GPU: they get half of the room.
+ */
+static void limit_operators(void)
+{
+	static _Atomic uint32_t taken;
+
+	if (!inj_ops_observed() ||
+	    atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) != GT_MODE_KEEP ||
+	    atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed) + 1 !=
+		    inj_arena_chunks(GT_POOL_EVENT) / 2)
+		return;
+	atomic_store_explicit(&inj_arena->ops_full, 1, memory_order_relaxed);
+	inj_control_post();
+}
+
 bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 {
 	struct gt_chunk *chunk;
@@ -122,6 +140,7 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 	if (chunk) {
 		self->data = inj_chunk_data(GT_POOL_EVENT, chunk);
 		self->dropped = 0;
+		limit_operators();
 	} else {
 		self->dropped++;
 		count_drop();

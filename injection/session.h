@@ -63,6 +63,9 @@ bool inj_arena_attach(void);
 /* Does the collector read the CUPTI chunks about as fast as flushes complete them? */
 bool inj_arena_keeps_up(void);
 
+/* The number of chunks of this pool. */
+uint32_t inj_arena_chunks(enum gt_pool pool);
+
 /* Make some more of this pool's chunks ready. false when there are none left, or no memory. */
 bool inj_arena_grow(enum gt_pool pool);
 

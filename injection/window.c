@@ -262,7 +262,9 @@ uint32_t inj_window_follow(uint32_t yields)
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
 	set_wanted(wanted);
-	inj_ops_follow(wanted);
+	inj_ops_follow(wanted &&
+		       (mode != GT_MODE_KEEP ||
+			!atomic_load_explicit(&inj_arena->ops_full, memory_order_relaxed)));
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)

@@ -162,6 +162,7 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
 	ret->step = gt_arena_step(arena);
 	ret->mode = atomic_load_explicit(&hdr->mode, memory_order_acquire);
 	ret->keep_full = atomic_load_explicit(&hdr->keep_full, memory_order_acquire) != 0;
+	ret->ops_full = atomic_load_explicit(&hdr->ops_full, memory_order_relaxed) != 0;
 	ret->step_source = atomic_load_explicit(&hdr->step_source, memory_order_relaxed);
 	ret->dropped_cupti = atomic_load_explicit(&hdr->dropped_cupti, memory_order_relaxed);
 	ret->dropped_arena = atomic_load_explicit(&hdr->dropped_arena, memory_order_relaxed);

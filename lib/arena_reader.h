@@ -17,6 +17,7 @@ struct gt_arena_state { /* the header's counters, one relaxed load each */
 	uint32_t step_source;
 	uint32_t step;
 	bool keep_full;
+	bool ops_full;
 	uint64_t dropped_cupti;
 	uint64_t dropped_arena;
 	uint64_t dropped_events;

@@ -193,6 +193,9 @@ void gt_windows_open_whole(struct gt_recorder *rec)
 {
 	if (!rec->whole_done)
 		rec->whole = add_window(rec, GT_WHOLE_ID, 0, 0, rec->hello.realtime_ns);
+	if (rec->whole && rec->state.ops_full && !rec->whole->cut)
+		rec->whole->cut = "operators had their share of the recording and are in it up to "
+				  "there (--max-buffer)";
 	rec->whole_mode = true;
 	rec->cached_valid = false;
 }

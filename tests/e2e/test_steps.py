@@ -167,6 +167,15 @@ def test_auto_reaches_its_bound(case):
           'nothing says that the recording ended early:', trace.health)
 
 
+def test_steps_after_the_bound(case):
+    """The recording has reached its bound when the first step is marked: the window takes its file."""
+    command = case.train('--marks', 'api', '--layers', 8000, '--sync', 0, '--steps', 8)
+    result = case.gtrace(['--max-buffer', '4M', '--skip-first', 2, '--active', 1], command)
+    check_equal(result.trace().expect_checked().step_numbers(), [4], 'steps')
+    check('reached its bound' in result.stderr, 'the bound was not reached:', result)
+    check('no step was seen' not in result.stderr and ' files' not in result.stderr, result)
+
+
 def test_first_step_throws_the_recording_away(case):
     """In auto, what precedes the first mark is not in the trace."""
     trace = window(case, [], case.train('--marks', 'api'), range(3, 6))

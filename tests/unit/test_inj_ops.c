@@ -432,6 +432,24 @@ static void without_room(void **state)
 	});
 }
 
+/* Until the first step operators leave half of the room to what comes. */
+static void before_the_first_step(void **state)
+{
+	(void)state;
+	in_process({
+		struct fake_op op;
+
+		go();
+		atomic_store(&inj_arena->mode, GT_MODE_KEEP);
+		while (!inj_arena->ops_full && !inj_arena->keep_full) {
+			begin(&op, FUNCTION, "aten::add", -1, 0);
+			end(&op);
+		}
+		check(!inj_arena->keep_full && inj_recording());
+		check(inj_arena->seq < inj_arena_chunks(GT_POOL_EVENT) / 2 + 4);
+	});
+}
+
 static void inert_in_a_forked_child(void **state)
 {
 	(void)state;
@@ -518,6 +536,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(end_on_another_thread),
 		cmocka_unit_test(recording_ends_in_between),
 		cmocka_unit_test(without_room),
+		cmocka_unit_test(before_the_first_step),
 		cmocka_unit_test(inert_in_a_forked_child),
 		cmocka_unit_test(long_names),
 		cmocka_unit_test(step_waits_for_its_range),

@@ -125,6 +125,21 @@ static void kept_until_full(void **state)
 	assert_int_equal(fake_count, 2);
 }
 
+static void operators_had_their_share(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
+	start();
+	atomic_store(&ab.hdr->ops_full, 1);
+	launch_and_kernel(0, 1, 2);
+	ab_flush(&ab);
+	drain(5);
+	assert_int_equal(fake_count, 0);
+	finish(false, 6);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_non_null(strstr(only_trace()->warning, "operators"));
+}
+
 static void full_and_switched_off(void **state)
 {
 	(void)state;
@@ -501,6 +516,7 @@ int main(void)
 		TEST(kept_to_the_end),
 		TEST(kept_nothing),
 		TEST(kept_until_full),
+		TEST(operators_had_their_share),
 		TEST(full_and_switched_off),
 		TEST(full_then_the_end),
 		TEST(whole_run),
