@@ -172,7 +172,7 @@ def test_steps_after_the_bound(case):
     command = case.train('--marks', 'api', '--layers', 8000, '--sync', 0, '--steps', 8)
     result = case.gtrace(['--max-buffer', '4M', '--skip-first', 2, '--active', 1], command)
     check_equal(result.trace().expect_checked().step_numbers(), [4], 'steps')
-    check('reached its bound' in result.stderr, 'the bound was not reached:', result)
+    check('the whole run' in result.stderr, 'the bound was not reached:', result)
     check('no step was seen' not in result.stderr and ' files' not in result.stderr, result)
 
 
