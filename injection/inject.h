@@ -88,4 +88,7 @@ void inj_python_init(void);
  */
 int inj_python_poll(void);
 
+/* From the control thread: operators are recorded from now on, or not. false: say it again. */
+bool inj_python_recording(bool on);
+
 #endif

@@ -19,21 +19,22 @@
 #define FAILURES_MAX  5 /* of the bootstrap: an interpreter may not be complete yet */
 
 /* The part of CPython's stable API that is used; its objects are opaque here. */
-#define PYTHON_API(X)                                                              \
-	X(int, Py_IsInitialized, (void))                                           \
-	X(int, Py_AddPendingCall, (int (*func)(void *), void *arg))                \
-	X(void *, PyInterpreterState_Main, (void))                                 \
-	X(void *, PyImport_GetModuleDict, (void))                                  \
-	X(void *, PyEval_GetBuiltins, (void))                                      \
-	X(void *, PyDict_New, (void))                                              \
-	X(void *, PyDict_GetItemString, (void *dict, const char *key))             \
-	X(int, PyDict_SetItemString, (void *dict, const char *key, void *value))   \
-	X(void *, PyBytes_FromString, (const char *bytes))                         \
-	X(int, PyObject_IsTrue, (void *object))                                    \
-	X(void *, PyRun_StringFlags,                                               \
-	  (const char *code, int start, void *globals, void *locals, void *flags)) \
-	X(void, Py_DecRef, (void *object))                                         \
-	X(int, PyErr_ExceptionMatches, (void *exception))                          \
+#define PYTHON_API(X)                                                                             \
+	X(int, Py_IsInitialized, (void))                                                          \
+	X(int, Py_AddPendingCall, (int (*func)(void *), void *arg))                               \
+	X(void *, PyInterpreterState_Main, (void))                                                \
+	X(void *, PyImport_GetModuleDict, (void))                                                 \
+	X(void *, PyEval_GetBuiltins, (void))                                                     \
+	X(void *, PyDict_New, (void))                                                             \
+	X(void *, PyDict_GetItemString, (void *dict, const char *key))                            \
+	X(int, PyDict_SetItemString, (void *dict, const char *key, void *value))                  \
+	X(void *, PyBytes_FromString, (const char *bytes))                                        \
+	X(int, PyObject_IsTrue, (void *object))                                                   \
+	X(void *, PyRun_StringFlags,                                                              \
+	  (const char *code, int start, void *globals, void *locals, void *flags))                \
+	X(void, Py_DecRef, (void *object))                                                        \
+	X(void *, PyObject_CallMethod, (void *object, const char *name, const char *format, ...)) \
+	X(int, PyErr_ExceptionMatches, (void *exception))                                         \
 	X(void, PyErr_Clear, (void))
 
 static struct {
@@ -154,6 +155,17 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+/* A function that only free-threaded builds have; there other threads run beside a pending call. */
+static bool is_free_threaded(void)
+{
+	return find("PyUnstable_Module_SetGIL");
+}
+
+static bool can_be_asked(void)
+{
+	return !is_free_threaded() && py.Py_IsInitialized() && !py.is_finalizing();
+}
+
 static void try_once(void)
 {
 	if (atomic_load(&state) == LOOKING) {
@@ -161,12 +173,11 @@ static void try_once(void)
 			return;
 		atomic_store(&state, ASKING);
 	}
-	/* a function that only free-threaded builds have; there other threads run meanwhile */
-	if (find("PyUnstable_Module_SetGIL")) {
+	if (is_free_threaded()) {
 		atomic_store(&state, SETTLED);
 		return;
 	}
-	if (!py.Py_IsInitialized() || py.is_finalizing())
+	if (!can_be_asked())
 		return;
 	atomic_store(&state, ASKED); /* first: the call may run and answer at once */
 	if (py.Py_AddPendingCall(pending_call, NULL)) /* the queue is full */
@@ -189,4 +200,25 @@ int inj_python_poll(void)
 			try_once();
 	}
 	return (int)((next_try_ns - now_ns) / GT_NSEC_PER_MSEC) + 1;
+}
+
+/* ---- while operators are recorded ---- */
+
+/* As pending_call(). */
+static int tell_hook(void *on)
+{
+	void *hook = py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "gtrace_hook");
+	void *result = hook ? py.PyObject_CallMethod(hook, "recording", "i", on != NULL) : NULL;
+
+	if (hook && !result && py.PyErr_ExceptionMatches(*py.keyboard_interrupt))
+		return -1;
+	py.PyErr_Clear();
+	py.Py_DecRef(result);
+	return 0;
+}
+
+bool inj_python_recording(bool on)
+{
+	return !find_python() || !can_be_asked() ||
+	       !py.Py_AddPendingCall(tell_hook, on ? &py : NULL);
 }

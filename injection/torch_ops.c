@@ -376,14 +376,18 @@ bool inj_ops_observed(void)
 void inj_ops_follow(bool wanted)
 {
 	const char *why = atomic_exchange(&problem, NULL);
+	static bool told;
 
 	if (why)
 		inj_log(GT_LOG_WARN, "torch's operators will not be in the trace: %s", why);
-	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING ||
-	    atomic_load(&enabled) == wanted)
+	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING)
 		return;
-	atomic_store(&observer, OBSERVER_READY);
-	switch_to(wanted);
+	if (atomic_load(&enabled) != wanted) {
+		atomic_store(&observer, OBSERVER_READY);
+		switch_to(wanted);
+	}
+	if (told != wanted && inj_python_recording(wanted))
+		told = wanted;
 }
 
 bool inj_ops_defer_step(uint64_t key)

@@ -247,6 +247,22 @@ def _hook_torch(module):
             library.gtrace_inject_ops_begin(not _is_worker())
 
 
+_named = False
+
+
+def recording(on):
+    """Called by the injection. Compiled code names its graphs and kernels, by record_function(),
+    only while torch's profiler says that it is on."""
+    global _named
+    profiler = sys.modules.get("torch.autograd.profiler")
+    if on and not getattr(profiler, "_is_profiler_enabled", True):
+        profiler._is_profiler_enabled = _named = True
+    elif not on and _named:
+        _named = False
+        if not sys.modules["torch"].autograd._profiler_enabled():  # the program's own may be on
+            profiler._is_profiler_enabled = False
+
+
 def _is_worker():
     """Data loaders run operators, too: those, and other workers, wait for a step or the GPU."""
     process = sys.modules.get("multiprocessing.process")

@@ -161,6 +161,31 @@ def without_operators_when_not_asked_for(gtrace):
 
 
 @case
+def compiled_code_may_name_itself(gtrace):
+    """While a window is open torch believes that its profiler is on, and not before or after."""
+    with Place() as place:
+        script = place.write('named.py', '''
+import time, torch
+from torch.autograd import profiler
+if not hasattr(profiler, "_is_profiler_enabled"):
+    raise SystemExit
+sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+told = []
+sgd.step()
+for step in range(1, 9):
+    on = step in (3, 4, 5)
+    while profiler._is_profiler_enabled != on:
+        torch.ones(1)
+    told.append(profiler._is_profiler_enabled)
+    sgd.step()
+print(told)
+''')
+        done = gtrace.run(place, [gtrace.torches[0][0], script],
+                          ['--skip-first', '3', '--wait', '0', '--warmup', '1', '--active', '2'])
+        equal(done.out, f'{[n in (3, 4, 5) for n in range(1, 9)]}\n')
+
+
+@case
 def a_program_without_steps_is_one(gtrace):
     python = gtrace.torches[0][0]
     with Place() as place:
