@@ -1,5 +1,6 @@
 #include "base.h"
 #include "ranges.h"
+#include "torch_nvtx.h"
 
 #include <stdlib.h>
 
@@ -98,7 +99,7 @@ static struct gt_range *rest_of(struct gt_ranges *ranges, const struct gt_range 
 	struct gt_range like = *range;
 	struct gt_range *rest;
 
-	like.window = range->kind == GT_RANGE_OP ? GT_WINDOW_NONE : window;
+	like.window = range->op ? GT_WINDOW_NONE : window;
 	like.outer = outer;
 	like.spans = NULL;
 	like.span_count = 0;
@@ -184,17 +185,21 @@ static void pop(struct gt_ranges *ranges, struct gt_thread *thread, enum gt_rang
 struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thread,
 				const struct gt_ev_range *ev)
 {
-	return push(ranges, thread,
-		    &(struct gt_range){
-			    .kind = GT_RANGE_PUSHED,
-			    .start_ns = ev->ev.time_ns,
-			    .number = ev->range_id,
-			    .step = ev->ev.step,
-			    .domain_id = ev->domain_id,
-			    .name_id = ev->name_id,
-			    .len_bytes = ev->name_id ? 0 : ev->len_bytes,
-		    },
-		    ev->bytes);
+	struct gt_range like = {
+		.kind = GT_RANGE_PUSHED,
+		.start_ns = ev->ev.time_ns,
+		.number = ev->range_id,
+		.step = ev->ev.step,
+		.domain_id = ev->domain_id,
+		.name_id = ev->name_id,
+	};
+	struct gt_str text = { ev->bytes, ev->name_id ? 0 : ev->len_bytes };
+
+	/* torch's own record_function() have a # in their names: "Optimizer.step#SGD.step" */
+	if (!ev->domain_id && gt_torch_nvtx_parse(&text, &like.op_sequence))
+		like.op = !gt_str_has(text, GT_STR("#"));
+	like.len_bytes = (uint32_t)text.len;
+	return push(ranges, thread, &like, ev->bytes);
 }
 
 void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev)
@@ -223,6 +228,7 @@ void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const stru
 	push(ranges, thread,
 	     &(struct gt_range){
 		     .kind = GT_RANGE_OP,
+		     .op = true,
 		     .start_ns = ev->ev.time_ns,
 		     .number = ev->depth,
 		     .step = ev->ev.step,
@@ -257,7 +263,7 @@ void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t
 	while (count) {
 		range = stack[--count];
 		if (range->window == GT_WINDOW_NONE) {
-			if (range->kind != GT_RANGE_OP)
+			if (!range->op)
 				range->window = window;
 		} else {
 			rest = rest_of(ranges, range, thread->top, window);
@@ -434,7 +440,7 @@ void gt_ranges_work(struct gt_ranges *ranges, struct gt_range *range, uint64_t l
 {
 	/* Pops out of order leave an outer range that ended before the launch: hence the test. */
 	for (; range; range = range->outer)
-		if (range->kind != GT_RANGE_OP && launch_ns <= range->end_ns)
+		if (!range->op && launch_ns <= range->end_ns)
 			add_work(ranges, range, op);
 }
 

@@ -23,7 +23,7 @@ enum gt_range_kind {
 	GT_RANGE_PUSHED,  /* of one thread, nests */
 	GT_RANGE_PROCESS, /* from START to END */
 	GT_RANGE_STEP,
-	GT_RANGE_OP, /* an operator of torch: of the window it begins in */
+	GT_RANGE_OP, /* of torch, by its observer */
 };
 
 struct gt_range_span { /* GPU work of a range on one stream */
@@ -33,6 +33,7 @@ struct gt_range_span { /* GPU work of a range on one stream */
 	uint32_t stream;
 };
 
+/* One that is an operator belongs to the window it begins in, any other to those it is open in. */
 struct gt_range {
 	struct gt_range *outer; /* PUSH: the one it was pushed in, a reference */
 	struct gt_range *below; /* PUSH: next open one of its thread; START: next of the process */
@@ -47,6 +48,7 @@ struct gt_range {
 	uint32_t domain_id;
 	uint32_t name_id;
 	uint8_t kind;        /* enum gt_range_kind */
+	bool op;             /* an operator of torch, also one that was pushed: see torch_nvtx.h */
 	bool op_inner;       /* an operator was called in it */
 	int64_t op_sequence; /* operators; as struct gt_ev_op has them */
 	uint32_t op_thread;

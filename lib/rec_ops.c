@@ -38,7 +38,7 @@ void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struc
 	op.end_ns = GT_MAX(op.end_ns, op.start_ns);
 	end = (struct gt_fwdbwd_end){ .start_ns = op.start_ns, .end_ns = op.end_ns };
 	gt_window_check_write(rec, window, gt_trace_op(window->trace, &op, &end.lane));
-	if (op.sequence < 0 || window->failed)
+	if (op.sequence < 0 || !range->op_thread || window->failed)
 		return;
 	window->links.sink = put_link;
 	window->links.ctx = window;

@@ -23,7 +23,7 @@ static void on_range(void *ctx, const struct gt_range *range)
 	if (!window)
 		return;
 	gt_windows_find_end(rec, window);
-	if (range->kind == GT_RANGE_OP)
+	if (range->op)
 		gt_window_op(rec, window, range);
 	else if (range->end_ns >= window->start_ns)
 		gt_window_range(rec, window, range);

@@ -111,6 +111,43 @@ static void nested(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* What torch's NVTX profiler pushes. */
+static void by_nvtx(void **state)
+{
+	static const char *const others[] = {
+		"op_id = 3",       ", op_id = 3",
+		"add, op_id = ",   "add, op_id = 1234567890123456789",
+		"add, op_id = 3x",
+	};
+	double ms = 30;
+
+	(void)state;
+	begin();
+	steps_to(2);
+	ab_push(&ab, MAIN, 2, AB_MS(21), 1, "Optimizer.step#SGD.step, op_id = 7");
+	ab_push(&ab, MAIN, 2, AB_MS(22), 2, "aten::linear, seq = 15, op_id = 8");
+	ab_push(&ab, MAIN, 2, AB_MS(23), 3, "aten::t, op_id = 9");
+	launch(23.5, 2, 1);
+	ab_pop(&ab, MAIN, 2, AB_MS(24), 3);
+	ab_pop(&ab, MAIN, 2, AB_MS(25), 2);
+	ab_pop(&ab, MAIN, 2, AB_MS(26), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++, ms++) {
+		ab_push(&ab, MAIN, 2, AB_MS(ms), 1, others[i]);
+		ab_pop(&ab, MAIN, 2, AB_MS(ms + .5), 1);
+	}
+	end();
+	assert_interval("aten::linear", 0, 22, 25);
+	assert_int_equal(op_of("aten::linear", 0)->op.sequence, 15);
+	assert_interval("aten::t", 0, 23, 24);
+	assert_int_equal(op_of("aten::t", 0)->op.sequence, -1);
+	assert_int_equal(id_of_call(1), op_of("aten::t", 0)->op.external_id);
+	assert_int_equal(only_trace()->op_count, 2);
+	assert_int_equal(range_of(only_trace(), "Optimizer.step#SGD.step")->range.end_ns,
+			 AB_MS(26));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_non_null(range_of(only_trace(), others[i]));
+}
+
 static void ranges_of_torch_cross(void **state)
 {
 	(void)state;
@@ -232,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nested),
+		TEST(by_nvtx),
 		TEST(ranges_of_torch_cross),
 		TEST(lost_events),
 		TEST(of_the_window_it_begins_in),
