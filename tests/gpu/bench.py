@@ -23,8 +23,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 14      # of a block; the first is dropped
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
-WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': []}
-TORCHS = ('torch', 'torch ops')
+WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
+TORCHS = ('torch', 'torch ops', 'torch shapes', 'torch stack')
 
 
 class Worker:
@@ -68,11 +68,15 @@ def ratio(sets, mode, base, share, repeats=2000):
     return of(sets), found[int(repeats * .025)], found[int(repeats * .975)]
 
 
+def print_ratios(text, sets, mode, base):
+    print('  %-28s' % text, *('%.3f [%.3f, %.3f] ' % ratio(sets, mode, base, share) for share in (.1, .25)))
+
+
 class Set:
     """A worker a mode, the step times of each mode and what the traced blocks answered."""
 
     def __init__(self, start, measure):
-        self.workers, self.before, self.device = {}, {}, {}
+        self.first, self.workers, self.before, self.device = measure, {}, {}, {}
         self.steps = collections.defaultdict(list)
         self.answers = collections.defaultdict(list)
         for name, begin in start.items():
@@ -89,15 +93,22 @@ class Set:
         self.steps[key or name] += answer['ms'][1:]
         return answer
 
-    def traced(self, name):
-        self.answers[name].append(self.block(name, op='traced'))
+    def outside(self, name):
+        """A block outside of a window: before the first one, or after."""
+        self.block(name, name + (' after' if self.answers[name] else ' before'))
         self.block('plain')
-        self.block(name, name + ' after')
+
+    def traced(self, name):
+        """Torch takes seconds to export operators: the first set shows how many."""
+        if not self.answers[name]:
+            self.outside(name)
+        self.answers[name].append(self.block(name, op='exported' if name == 'torch' or self.first else 'traced'))
+        self.block('plain')
+        self.outside(name)
 
     def window(self, name):
         """What precedes a window is what came after the one of the round before."""
-        self.block(name, name + ' after' if self.answers[name] else 'idle')
-        self.block('plain')
+        self.outside(name)
         self.workers[name].ask('block', 1)
         self.answers[name].append(self.block(name))
 
@@ -124,10 +135,23 @@ def after_steps(workers, plains, count):
     return traced, untraced
 
 
-def events_of(path):
-    with gzip.open(path) as stream:
-        trace = json.load(stream)
-    return len(trace['traceEvents']), trace['gtrace']
+def files_of(sets, mode, outdir):
+    """Of all windows of this mode; ends its programs."""
+    found = {'delays': [], 'bytes': [], 'events': 0, 'complete': 0, 'ops': 0,
+             'memory': host_memory(sets[0].workers[mode].proc.pid)['VmHWM']}
+    for number, one in enumerate(sets):
+        one.workers[mode].close()
+        files = sorted(glob.glob(os.path.join(outdir, '%s%d-rank0-cycle*.trace.json.gz' % (mode, number))),
+                       key=lambda path: int(path.split('cycle')[1].split('.')[0]))
+        for answer, path in zip(one.answers[mode], files):
+            found['delays'].append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)
+            with gzip.open(path) as stream:
+                trace = json.load(stream)
+            found['bytes'].append(os.path.getsize(path))
+            found['events'] += len(trace['traceEvents'])
+            found['complete'] += bool(trace['gtrace']['complete'])
+            found['ops'] = sum(event.get('cat') == 'cpu_op' for event in trace['traceEvents']) / STEPS
+    return found
 
 
 def launches(gtrace, binary, floor, outdir, runs=9):
@@ -138,7 +162,7 @@ def launches(gtrace, binary, floor, outdir, runs=9):
     modes = {'plain': ([binary], {}),
              'idle': (run('idle', '--step-source', 'api'), {}),
              'floor': ([binary], {'CUDA_INJECTION64_PATH': floor}),
-             'active': (run('launch', '--step-source', 'none'), {})}
+             'active': (run('launch', '--step-source', 'none', '--activities', 'gpu'), {})}
     found = {name: [] for name in modes}
     for _ in range(runs):
         for name, (command, env) in modes.items():
@@ -198,37 +222,31 @@ def main():
     print('step time / plain, %d rounds of each of %d sets (95 %% interval): 10th percentile, 25th percentile' % (
         args.rounds, args.sets))
     traced = ('floor', *WINDOWS, *TORCHS)
-    for mode in ('plain twin', 'idle', *traced, *(name + ' after' for name in traced)):
-        print('  %-13s' % mode, *('%.3f [%.3f, %.3f] ' % ratio(sets, mode, 'plain', share) for share in (.1, .25)))
-    print('  %-13s' % 'gtrace/floor', *('%.3f [%.3f, %.3f] ' % ratio(sets, 'gtrace', 'floor', share)
-                                        for share in (.1, .25)))
+    for mode in ('plain twin', 'idle', *traced):
+        print_ratios(mode, sets, mode, 'plain')
+    print_ratios('gtrace / floor', sets, 'gtrace', 'floor')
+    for mode in traced:
+        print_ratios(mode + ', after / before', sets, mode + ' after', mode + ' before')
     print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(
         percentile([ms for one in sets for ms in one.steps['plain']], share) for share in (.1, .25, .5)))
 
-    collector = host_memory(first.workers['gtrace'].proc.pid)
-    delays, sizes, counts, whole = [], [], [], 0
-    for number, one in enumerate(sets):
-        one.workers['gtrace'].close()
-        files = sorted(glob.glob(os.path.join(args.outdir, 'gtrace%d-rank0-cycle*.trace.json.gz' % number)),
-                       key=lambda path: int(path.split('cycle')[1].split('.')[0]))
-        for answer, path in zip(one.answers['gtrace'], files):
-            delays.append((os.stat(path).st_mtime_ns - answer['end_ns']) / 1e6)
-            count, health = events_of(path)
-            sizes.append(os.path.getsize(path))
-            counts.append(count)
-            whole += bool(health['complete'])
-    print('windows: %d files, %d complete' % (len(sizes), whole))
-    if sizes:
-        print('window end to complete file: median %.1f ms, max %.1f ms' % (statistics.median(delays), max(delays)))
-        torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
-        print('bytes: gtrace %d (%.2f an event), torch.profiler CUDA-only %d, ratio %.2f' % (
-            statistics.median(sizes), sum(sizes) / sum(counts), torch_bytes, statistics.median(sizes) / torch_bytes))
-    print('stall at the end of a window: floor %.1f ms, torch.profiler %.1f ms (with export)' % tuple(
-        statistics.median(a['stall_ms'] for one in sets for a in one.answers[name]) for name in ('floor', 'torch')))
+    base = percentile([ms for one in sets for ms in one.steps['gtrace']], .25)
+    torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
+    for mode in WINDOWS:
+        found = files_of(sets, mode, args.outdir)
+        over = (percentile([ms for one in sets for ms in one.steps[mode]], .25) - base) * 1e6
+        print('%-7s %d of %d files complete, %.1f ms (median) and %.1f ms (max) after the window; %.0f bytes, %.2f an '
+              'event, %.2f of torch.profiler with CUDA alone; gtrace itself %.1f MiB%s' % (
+                  mode, found['complete'], len(found['bytes']), statistics.median(found['delays']),
+                  max(found['delays']), statistics.median(found['bytes']), sum(found['bytes']) / found['events'],
+                  statistics.median(found['bytes']) / torch_bytes, found['memory'],
+                  '; %.0f ns an operator (%d a step)' % (over / found['ops'], found['ops']) if found['ops'] else ''))
+    for name in ('floor', *TORCHS):
+        print('stall at the end of a window: %-12s %.1f ms%s' % (
+            name, statistics.median(a['stall_ms'] for a in first.answers[name]), ' with export' * (name in TORCHS)))
     for name, before in first.before.items():
         print('memory %-10s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
             name, first.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
-    print('memory of gtrace itself: %.1f MiB at most' % collector['VmHWM'])
     plains = [one.workers.pop('plain') for one in sets]
     for one in sets:
         for worker in one.workers.values():

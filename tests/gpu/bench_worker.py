@@ -71,7 +71,14 @@ class Worker:
             times.append((time.perf_counter() - begin) * 1e3)
         return {'ms': times, 'end_ns': time.time_ns()}
 
-    def traced(self, steps):
+    @staticmethod
+    def export(profiler):
+        with tempfile.TemporaryDirectory() as path:
+            name = os.path.join(path, 'trace.json.gz')
+            profiler.export_chrome_trace(name)
+            return os.path.getsize(name)
+
+    def traced(self, steps, export):
         """A block under this worker's own tracer, then the stall of its end and 3 steps after."""
         if self.kind == 'floor':
             before = self.floor.floor_records()
@@ -86,10 +93,9 @@ class Worker:
             answer = self.block(steps)
             begin = time.perf_counter()
             prof.stop()
-            with tempfile.TemporaryDirectory() as path:
-                name = os.path.join(path, 'trace.json.gz')
-                prof.export_chrome_trace(name)
-                answer['bytes'] = os.path.getsize(name)
+            answer['stop_ms'] = (time.perf_counter() - begin) * 1e3
+            if export:
+                answer['bytes'] = self.export(prof)
         answer['stall_ms'] = (time.perf_counter() - begin) * 1e3
         answer['after_ms'] = self.block(3)['ms']
         return answer
@@ -103,8 +109,8 @@ def main():
         command = json.loads(line)
         if command['op'] == 'block':
             answer = worker.block(command['steps'])
-        elif command['op'] == 'traced':
-            answer = worker.traced(command['steps'])
+        elif command['op'] in ('traced', 'exported'):
+            answer = worker.traced(command['steps'], command['op'] == 'exported')
         else:
             answer = memory()
         answer['marks'] = worker.marks
