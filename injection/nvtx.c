@@ -2,7 +2,8 @@
  * nvtx.c - the NVTX door and the handlers of NVTX's CORE and CORE2 functions. Every shared object
  * that uses NVTX is a client of its own and calls InitializeInjectionNvtx2() with its own table.
  */
-#include "nvtx_names.h"
+#include "nvtx.h"
+#include "nccl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static struct stack *stack_of(const struct nvtx_name *domain)
 	return add_stack(domain);
 }
 
-static struct nvtx_name *domain_of(nvtxDomainHandle_t handle)
+struct nvtx_name *nvtx_domain_of(nvtxDomainHandle_t handle)
 {
 	return handle ? (struct nvtx_name *)handle : &default_domain;
 }
@@ -179,7 +180,7 @@ static void mark(struct nvtx_name *domain, struct nvtx_message message)
 }
 
 /* Returns the level from 0, as NVTX wants it. */
-static int push(struct nvtx_name *domain, struct nvtx_message message)
+int nvtx_push(struct nvtx_name *domain, struct nvtx_message message)
 {
 	struct stack *s = inj_alive() ? stack_of(domain) : NULL;
 	uint8_t level;
@@ -195,7 +196,7 @@ static int push(struct nvtx_name *domain, struct nvtx_message message)
 	return (int)s->depth++;
 }
 
-static int pop(struct nvtx_name *domain)
+int nvtx_pop(struct nvtx_name *domain)
 {
 	struct stack *s = inj_alive() ? stack_of(domain) : NULL;
 	uint8_t level;
@@ -217,8 +218,9 @@ static int pop(struct nvtx_name *domain)
 	return (int)s->depth;
 }
 
-/* The handle carries what range_end() has to know, so that nothing is kept for an open range. */
-static nvtxRangeId_t range_start(struct nvtx_name *domain, struct nvtx_message message)
+/* The handle carries what nvtx_range_end() has to know, so that nothing is kept for an open range.
+ */
+nvtxRangeId_t nvtx_range_start(struct nvtx_name *domain, struct nvtx_message message)
 {
 	uint64_t id;
 
@@ -228,7 +230,7 @@ static nvtxRangeId_t range_start(struct nvtx_name *domain, struct nvtx_message m
 	return id << LEVEL_BITS | begin(GT_EV_RANGE_START, domain, id, message, true);
 }
 
-static void range_end(struct nvtx_name *domain, nvtxRangeId_t handle)
+void nvtx_range_end(struct nvtx_name *domain, nvtxRangeId_t handle)
 {
 	if (!inj_alive())
 		return;
@@ -293,42 +295,42 @@ static void on_mark_w(const wchar_t *message)
 
 static nvtxRangeId_t on_range_start_ex(const nvtxEventAttributes_t *attrib)
 {
-	return range_start(&default_domain, message_of(attrib));
+	return nvtx_range_start(&default_domain, message_of(attrib));
 }
 
 static nvtxRangeId_t on_range_start_a(const char *message)
 {
-	return range_start(&default_domain, ascii(message));
+	return nvtx_range_start(&default_domain, ascii(message));
 }
 
 static nvtxRangeId_t on_range_start_w(const wchar_t *message)
 {
-	return range_start(&default_domain, wide(message));
+	return nvtx_range_start(&default_domain, wide(message));
 }
 
 static void on_range_end(nvtxRangeId_t handle)
 {
-	range_end(&default_domain, handle);
+	nvtx_range_end(&default_domain, handle);
 }
 
 static int on_range_push_ex(const nvtxEventAttributes_t *attrib)
 {
-	return push(&default_domain, message_of(attrib));
+	return nvtx_push(&default_domain, message_of(attrib));
 }
 
 static int on_range_push_a(const char *message)
 {
-	return push(&default_domain, ascii(message));
+	return nvtx_push(&default_domain, ascii(message));
 }
 
 static int on_range_push_w(const wchar_t *message)
 {
-	return push(&default_domain, wide(message));
+	return nvtx_push(&default_domain, wide(message));
 }
 
 static int on_range_pop(void)
 {
-	return pop(&default_domain);
+	return nvtx_pop(&default_domain);
 }
 
 static void on_name_os_thread_a(uint32_t tid, const char *name)
@@ -343,28 +345,32 @@ static void on_name_os_thread_w(uint32_t tid, const wchar_t *name)
 
 static void on_domain_mark_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attrib)
 {
-	mark(domain_of(domain), message_of(attrib));
+	mark(nvtx_domain_of(domain), message_of(attrib));
 }
 
 static nvtxRangeId_t on_domain_range_start_ex(nvtxDomainHandle_t domain,
 					      const nvtxEventAttributes_t *attrib)
 {
-	return range_start(domain_of(domain), message_of(attrib));
+	return nvtx_range_start(nvtx_domain_of(domain), message_of(attrib));
 }
 
 static void on_domain_range_end(nvtxDomainHandle_t domain, nvtxRangeId_t handle)
 {
-	range_end(domain_of(domain), handle);
+	nvtx_range_end(nvtx_domain_of(domain), handle);
 }
 
 static int on_domain_range_push_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attrib)
 {
-	return push(domain_of(domain), message_of(attrib));
+	int level = nvtx_push(nvtx_domain_of(domain), message_of(attrib));
+
+	if (GT_UNLIKELY(nccl_has_payload(attrib)) && level >= 0)
+		nccl_range_pushed(nvtx_domain_of(domain), attrib, (uint32_t)level + 1);
+	return level;
 }
 
 static int on_domain_range_pop(nvtxDomainHandle_t domain)
 {
-	return pop(domain_of(domain));
+	return nvtx_pop(nvtx_domain_of(domain));
 }
 
 static nvtxStringHandle_t on_domain_register_string_a(nvtxDomainHandle_t domain, const char *string)
@@ -435,6 +441,16 @@ static void init_once(void)
 	stacks_key_made = !pthread_key_create(&stacks_key, free_stacks);
 }
 
+bool nvtx_start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (!inj_start(GT_DOOR_NVTX))
+		return false;
+	pthread_once(&once, init_once);
+	return true;
+}
+
 /*
  * NVTX's door, called once by each client with its export table, while the client's other threads
  * spin: it must be quick and must not use NVTX. 0 makes NVTX a no-op in that client for good.
@@ -443,15 +459,13 @@ GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table
 
 GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const NvtxExportTableCallbacks *callbacks;
 	NvtxFunctionTable table;
 	unsigned int size;
 
 	callbacks = get_export_table ? get_export_table(NVTX_ETID_CALLBACKS) : NULL;
-	if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !inj_start(GT_DOOR_NVTX))
+	if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !nvtx_start())
 		return 0;
-	pthread_once(&once, init_once);
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		if (callbacks->GetModuleFunctionTable(handlers[i].module, &table, &size) &&
 		    handlers[i].id < size && table[handlers[i].id])

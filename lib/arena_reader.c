@@ -289,6 +289,8 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_API_NAME] = sizeof(struct gt_ev_name),
 	[GT_EV_OP] = sizeof(struct gt_ev_op),
 	[GT_EV_OP_END] = sizeof(struct gt_ev_op_end),
+	[GT_EV_COMM] = sizeof(struct gt_ev_comm),
+	[GT_EV_COLLECTIVE] = sizeof(struct gt_ev_collective),
 };
 
 static bool event_valid(const struct gt_ev *ev)

@@ -9,6 +9,7 @@
 #include "base.h"
 #include "gpu_op.h"
 #include "names.h"
+#include "nccl.h"
 #include "str.h"
 #include "wire.h"
 
@@ -73,6 +74,7 @@ struct gt_thread {
 	uint32_t depth;
 	uint32_t window;    /* its open ranges belong to */
 	uint32_t last_step; /* the latest of its events */
+	struct gt_nccl_thread nccl;
 };
 
 struct gt_ranges {

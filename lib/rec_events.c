@@ -30,6 +30,9 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		gt_map_put(&rec->api_classes, ((const struct gt_ev_name *)ev)->ref,
 			   ((const struct gt_ev_name *)ev)->klass);
 		break;
+	case GT_EV_COMM:
+		gt_nccl_comm(&rec->nccl, (const void *)ev);
+		break;
 	case GT_EV_STEP:
 		gt_steps_add(&rec->steps,
 			     &(struct gt_step_mark){
@@ -130,6 +133,8 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		.runtime = ev->domain == 2, /* CUPTI_CB_DOMAIN_RUNTIME_API */
 	};
 
+	if (thread && ev->klass == GT_CALL_KERNEL)
+		launch.nccl = gt_nccl_launch(&rec->nccl, &thread->nccl);
 	if (window) {
 		if (thread && thread->window == window->id)
 			launch.range = thread->top;
@@ -151,19 +156,28 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 
 /* ---- all events ---- */
 
+static struct gt_str range_text(const struct gt_recorder *rec, const struct gt_ev_range *ev)
+{
+	if (ev->name_id)
+		return gt_names_get(&rec->names, ev->name_id);
+	return (struct gt_str){ ev->bytes, ev->len_bytes };
+}
+
 static void on_push(struct gt_recorder *rec, struct gt_thread *thread, const struct gt_ev_range *ev)
 {
 	struct gt_range *range = gt_ranges_push(&rec->ranges, thread, ev);
 
 	if (range && range->window != GT_WINDOW_NONE && rec->fallback)
 		gt_range_history_add(&rec->history, range, range->start_ns);
+	if (gt_nccl_is_domain(&rec->nccl, &rec->names, ev->domain_id))
+		gt_nccl_push(&thread->nccl, (uint32_t)ev->range_id, range_text(rec, ev));
 }
 
-static struct gt_str range_text(const struct gt_recorder *rec, const struct gt_ev_range *ev)
+static void on_pop(struct gt_recorder *rec, struct gt_thread *thread, const struct gt_ev_end *ev)
 {
-	if (ev->name_id)
-		return gt_names_get(&rec->names, ev->name_id);
-	return (struct gt_str){ ev->bytes, ev->len_bytes };
+	gt_ranges_pop(&rec->ranges, thread, ev);
+	if (gt_nccl_is_domain(&rec->nccl, &rec->names, ev->domain_id))
+		gt_nccl_pop(&thread->nccl, (uint32_t)ev->range_id);
 }
 
 /*
@@ -183,7 +197,7 @@ static struct gt_window *next_window(const struct gt_recorder *rec, uint32_t ste
 static bool is_name(const struct gt_ev *ev)
 {
 	return ev->type == GT_EV_STRING || ev->type == GT_EV_THREAD_NAME ||
-	       ev->type == GT_EV_POINTER || ev->type == GT_EV_API_NAME;
+	       ev->type == GT_EV_POINTER || ev->type == GT_EV_API_NAME || ev->type == GT_EV_COMM;
 }
 
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
@@ -215,7 +229,11 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		break;
 	case GT_EV_POP:
 		if (thread)
-			gt_ranges_pop(&rec->ranges, thread, (const void *)ev);
+			on_pop(rec, thread, (const void *)ev);
+		break;
+	case GT_EV_COLLECTIVE:
+		if (thread)
+			gt_nccl_call(&thread->nccl, (const void *)ev);
 		break;
 	case GT_EV_OP:
 		if (thread)

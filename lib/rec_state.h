@@ -11,6 +11,7 @@
 #include "decode.h"
 #include "fwdbwd.h"
 #include "names.h"
+#include "nccl.h"
 #include "range_history.h"
 #include "ranges.h"
 #include "recorder.h"
@@ -18,7 +19,7 @@
 
 #define GT_WINDOWS_MAX  16                   /* open or draining at one time */
 #define GT_WHOLE_ID     (GT_WINDOW_NONE - 1) /* id of the window that is the whole run */
-#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 48 MiB, and 8 of index */
+#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 52 MiB, and 8 of index */
 #define GT_ORPHANS_MAX  (UINT32_C(1) << 16)  /* 15 MiB, and 1 of index */
 #define GT_DEVICES_KEPT 64
 
@@ -35,6 +36,7 @@ struct gt_launch {
 	uint32_t cbid;
 	uint32_t name_id;
 	uint32_t stream; /* graphs: CUPTI's id, or GT_STREAM_UNKNOWN */
+	uint32_t nccl;   /* id of the call of NCCL that launched it; 0: none */
 	bool graph;      /* any number of GPU records */
 	bool runtime;
 	bool written; /* its call is in the trace */
@@ -124,6 +126,7 @@ struct gt_recorder {
 	struct gt_map stream_newest; /* stream + 1 -> correlation of its newest GPU record */
 	struct gt_steps steps;
 	struct gt_ranges ranges;
+	struct gt_nccl nccl;
 	struct gt_range_history history; /* in the fall-back mode */
 	struct gt_ring launches;
 	struct gt_ring orphans;

@@ -197,7 +197,7 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 {
 	struct gt_trace_call call;
 	struct gt_str name = { 0 };
-	char name_buf[32], call_buf[32];
+	char name_buf[32], call_buf[32], args[GT_NCCL_ARGS_MAX], *end;
 
 	if (!gt_window_open_file(rec, window))
 		return;
@@ -206,6 +206,8 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 	if (launch) {
 		call = as_call(rec, launch, call_buf, sizeof(call_buf));
 		call.launches = true;
+		end = gt_nccl_put_args(&rec->nccl, launch->nccl, op->device, args);
+		call.gpu_args = (struct gt_str){ args, (size_t)(end - args) };
 	}
 	gt_window_check_write(rec, window,
 			      gt_trace_gpu(window->trace, op, name, launch ? &call : NULL));

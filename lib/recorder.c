@@ -100,6 +100,7 @@ void gt_recorder_free(struct gt_recorder *rec)
 			gt_ranges_unhold(&rec->ranges, rec->windows[i]->steps[j]);
 	gt_range_history_release(&rec->history, &rec->ranges);
 	gt_ranges_release(&rec->ranges);
+	gt_nccl_release(&rec->nccl);
 	for (i = 0; i < rec->window_count; i++)
 		gt_window_free(rec->windows[i]);
 	for (i = 0; i < ARRAY_SIZE(rec->chunks); i++)

@@ -261,6 +261,7 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	uint32_t correlation = op->correlation;
 	uint64_t start, end;
 	struct gt_piece *piece;
+	struct gt_str more;
 	gt_trace_spot place;
 	uint32_t tid;
 	char *p;
@@ -273,8 +274,9 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_STREAM, op->device, op->stream, 0, start, end);
 	piece = gpu_piece(trace, op, name);
-	p = piece ? gt_trace_begin(trace, &trace->gpu, piece->text.len + COPY_ARGS_MAX + 512,
-				   &piece->spot)
+	more = launch ? launch->gpu_args : (struct gt_str){ 0 };
+	p = piece ? gt_trace_begin(trace, &trace->gpu,
+				   piece->text.len + COPY_ARGS_MAX + more.len + 512, &piece->spot)
 		  : NULL;
 	if (!p)
 		return trace->error;
@@ -283,6 +285,8 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
 	if (!is_kernel(op))
 		p = put_copy_args(p, op, end - start);
+	if (more.len)
+		p = (char *)memcpy(p, more.ptr, more.len) + more.len;
 	if (op->graph_id)
 		p = GT_TRACE_PUT_NUMBER(p, "graph id", op->graph_id);
 	if (op->graph_node_id)

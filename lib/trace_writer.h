@@ -73,6 +73,8 @@ struct gt_trace_call {
 	bool captured;
 	struct gt_str name;
 	uint64_t external_id; /* of the enclosing range; 0: none */
+	/* More args of its GPU op: JSON members, a comma before each. */
+	struct gt_str gpu_args;
 };
 
 struct gt_trace_range { /* NVTX range or step */

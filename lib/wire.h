@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 3
+#define GT_WIRE_VERSION 4
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -223,6 +223,8 @@ enum gt_event_type {
 	GT_EV_API_NAME = 11,   /* struct gt_ev_name, ref: domain << 32 | cbid (fall-back mode) */
 	GT_EV_OP = 12,
 	GT_EV_OP_END = 13,
+	GT_EV_COMM = 14, /* written at any time, and read with the names */
+	GT_EV_COLLECTIVE = 15,
 };
 
 /* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
@@ -374,6 +376,41 @@ enum gt_input_tag {
 #define GT_INPUT_DIMS_MAX 64 /* as PyTorch's */
 #define GT_INPUT_LIST_MAX 30 /* PyTorch's profiler shows no longer ones */
 
+/* A communicator of NCCL was made. Those of one process on several GPUs have one hash. */
+struct gt_ev_comm {
+	struct gt_ev ev;
+	uint64_t hash; /* NCCL's, the same in all its ranks */
+	uint32_t size; /* its ranks */
+	int32_t rank;  /* in it; -1: not known, nor is the device */
+	int32_t device;
+	uint32_t reserved;
+};
+
+/* As NCCL's own numbers of its calls (NVTX_SID_* in its nvtx.h). */
+enum gt_collective_call {
+	GT_COLLECTIVE_ALL_GATHER = 4,
+	GT_COLLECTIVE_ALL_REDUCE = 5,
+	GT_COLLECTIVE_BROADCAST = 6,
+	GT_COLLECTIVE_REDUCE_SCATTER = 7,
+	GT_COLLECTIVE_REDUCE = 8,
+	GT_COLLECTIVE_SEND = 9,
+	GT_COLLECTIVE_RECV = 10,
+	GT_COLLECTIVE_ALL_TO_ALL = 16,
+	GT_COLLECTIVE_GATHER = 17,
+	GT_COLLECTIVE_SCATTER = 18,
+};
+
+/* What NCCL tells of the call whose PUSH the thread wrote last. */
+struct gt_ev_collective {
+	struct gt_ev ev;
+	uint64_t hash;  /* of the communicator; 0: not known (before NCCL 2.26) */
+	uint64_t bytes; /* of the message, as NCCL counts it */
+	uint32_t depth; /* of the PUSH, in its domain */
+	uint32_t call;  /* enum gt_collective_call */
+	int32_t root;   /* a rank of the communicator: root or, of SEND and RECV, peer; -1: none */
+	int32_t reduction; /* ncclRedOp_t; -1: none */
+};
+
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
@@ -398,5 +435,7 @@ _Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_op) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_op_end) == 24, "wire ABI");
 _Static_assert(sizeof(struct gt_input) == 4, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_comm) == 40, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_collective) == 48, "wire ABI");
 
 #endif

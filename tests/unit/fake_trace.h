@@ -22,6 +22,7 @@ struct fake_gpu {
 	char name[FAKE_NAME];
 	bool has_launch;
 	struct gt_trace_call launch;
+	char args[512]; /* more than the op's own */
 };
 
 struct fake_range {
@@ -153,8 +154,10 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 	kept->op = *op;
 	fake_text(kept->name, sizeof(kept->name), name);
 	kept->has_launch = launch != NULL;
-	if (launch)
+	if (launch) {
 		kept->launch = *launch;
+		fake_text(kept->args, sizeof(kept->args), launch->gpu_args);
+	}
 	return 0;
 }
 

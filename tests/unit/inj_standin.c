@@ -54,7 +54,8 @@ void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)
 	pthread_mutex_lock(&lock);
 	assert_int_equal(size_bytes % 8, 0);
 	assert_true(size_bytes <= sizeof(reserved));
-	assert_in_range(type, GT_EV_PUSH, GT_EV_THREAD_NAME);
+	assert_true((type >= GT_EV_PUSH && type <= GT_EV_THREAD_NAME) || type == GT_EV_COMM ||
+		    type == GT_EV_COLLECTIVE);
 	memset(reserved, 0xff, sizeof(reserved));
 	*(struct gt_ev *)reserved =
 		(struct gt_ev){ .type = (uint16_t)type, .size_bytes = (uint16_t)size_bytes };
@@ -93,6 +94,10 @@ void inj_commit(void)
 		assert_int_equal(name->klass, 0);
 		event->range_id = name->ref;
 		event->name_id = name->name_id;
+	} else if (ev->type == GT_EV_COMM) {
+		memcpy(&event->comm, ev, sizeof(event->comm));
+	} else if (ev->type == GT_EV_COLLECTIVE) {
+		memcpy(&event->collective, ev, sizeof(event->collective));
 	} else {
 		keep_range(event, (const void *)reserved);
 	}

@@ -15,6 +15,8 @@ struct standin_event {
 	uint32_t domain_id;
 	uint32_t name_id;
 	char text[GT_INLINE_MAX + 1]; /* the inline bytes */
+	struct gt_ev_collective collective;
+	struct gt_ev_comm comm;
 };
 
 struct standin {
