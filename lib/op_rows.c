@@ -6,6 +6,7 @@
 #include "flops.h"
 #include "gpu_peak.h"
 #include "ops_priv.h"
+#include "phases.h"
 
 #include <stdlib.h>
 
@@ -70,6 +71,7 @@ struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t 
 		info->has_values = gt_flops_from(name) == GT_FLOPS_FROM_VALUES;
 		info->typed_input = (int8_t)gt_flops_input(name);
 		info->is_tf32 = is_tf32(name);
+		info->phase = (uint8_t)gt_phase_of(name);
 	}
 	*ret_number = number;
 	return info;

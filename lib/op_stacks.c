@@ -9,11 +9,6 @@
 
 #include <stdlib.h>
 
-/* What torch's engine puts around each operator of the backward pass: no part of it itself. */
-#define ENGINE_PREFIX GT_STR("autograd::engine::evaluate_function: ")
-/* Of the backward pass, but of no operator of the forward pass. */
-#define LEAF_NAME    GT_STR("torch::autograd::AccumulateGrad")
-
 #define THREAD_BITS  20
 #define THREAD_MASK  ((INT64_C(1) << THREAD_BITS) - 1)
 #define SEQUENCE_MAX (INT64_C(1) << 40)
@@ -96,9 +91,9 @@ int gt_op_stacks_add(struct gt_ops *ops, const struct gt_trace_event *event, int
 	struct gt_str raw = gt_trace_event_arg(event, GT_STR("\"Sequence number\""));
 	int64_t sequence = -1, thread = 0, *value;
 
-	if (!external_id || gt_str_starts(event->name, ENGINE_PREFIX))
+	if (!external_id || gt_str_starts(event->name, GT_OPS_ENGINE_PREFIX))
 		return 0;
-	if (gt_str_equal(event->name, LEAF_NAME))
+	if (gt_str_equal(event->name, GT_OPS_LEAF_NAME))
 		thread = 1;
 	else if (!gt_json_int(raw, &sequence) || sequence < 0 || sequence >= SEQUENCE_MAX - 1)
 		return 0;

@@ -45,6 +45,7 @@ static struct gt_op_thread *find_thread(struct gt_ops *ops, const struct gt_trac
 		ops->thread_cap = cap;
 	}
 	ops->threads[number].pid = event->pid.number;
+	ops->threads[number].tid = event->tid.number;
 	ops->threads[number].is_first = !event->pid.text.ptr && !event->tid.text.ptr &&
 					event->pid.number == event->tid.number;
 	return &ops->threads[number];
@@ -292,10 +293,13 @@ static int find_stacks(struct gt_ops *ops)
 	return rc ? rc : gt_op_stacks_finish(ops);
 }
 
-static int nest_thread(struct gt_ops *ops, struct gt_op_slices *slices)
+static int nest_thread(struct gt_ops *ops, uint32_t thread)
 {
+	struct gt_op_slices *slices = &ops->threads[thread].slices;
 	int rc = gt_op_slices_sort(slices);
 
+	if (!rc && ops->sorted)
+		rc = ops->sorted(ops->sorted_context, ops, thread);
 	if (!rc)
 		rc = gt_ops_nest(ops, slices);
 	gt_op_slices_release(slices);
@@ -334,11 +338,11 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 	ops->strays = main_thread ? &main_thread->slices : NULL;
 	for (uint32_t i = 0; !rc && i < ops->thread_ids.ids.count; i++) {
 		if (&ops->threads[i] != main_thread)
-			rc = nest_thread(ops, &ops->threads[i].slices);
+			rc = nest_thread(ops, i);
 	}
 	ops->strays = NULL;
 	if (!rc && main_thread)
-		rc = nest_thread(ops, &main_thread->slices);
+		rc = nest_thread(ops, (uint32_t)(main_thread - ops->threads));
 	return rc ? rc : add_unclaimed(ops);
 }
 

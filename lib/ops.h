@@ -57,12 +57,14 @@ struct gt_op_name {
 	bool has_values;     /* its FLOPs depend on the values of its inputs */
 	bool is_tf32;        /* a kernel that multiplies so */
 	int8_t typed_input;  /* gt_flops_input() */
+	uint8_t phase;       /* enum gt_torch_phase */
 	uint32_t recent_row; /* plus 1: often the next one's, too */
 };
 
 struct gt_op_thread {
 	struct gt_op_slices slices;
 	int64_t pid;
+	int64_t tid;
 	bool is_first; /* of its process: the thread with its number */
 	bool has_steps;
 	bool has_ops;     /* operators or ranges */
@@ -96,6 +98,9 @@ struct gt_ops {
 	 * NULL. */
 	int (*called)(void *context, const struct gt_op_slice *call, int64_t op);
 	void *called_context;
+	/* Gets each thread when its slices are sorted. The same otherwise. */
+	int (*sorted)(void *context, const struct gt_ops *ops, uint32_t thread);
+	void *sorted_context;
 	bool in_doubt;               /* nothing names its operator: to be near has to do */
 	struct gt_op_slices *strays; /* where calls go that name no operator; NULL: they stay */
 };

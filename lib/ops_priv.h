@@ -8,6 +8,10 @@
 
 #define GT_OPS_MEMORY  GT_STR("[memory]")
 #define GT_OPS_FAILURE GT_STR("[OutOfMemory]")
+/* What torch's engine puts around each operator of the backward pass: no part of it itself. */
+#define GT_OPS_ENGINE_PREFIX GT_STR("autograd::engine::evaluate_function: ")
+/* Of the backward pass, but of no operator of the forward pass. */
+#define GT_OPS_LEAF_NAME GT_STR("torch::autograd::AccumulateGrad")
 
 /* What tells rows apart; its bytes are the key, so it has no padding. */
 struct gt_op_key {

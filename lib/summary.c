@@ -13,11 +13,6 @@
 /* A producer that numbers more devices than this does not number devices. */
 #define MAX_DEVICES 4096
 
-static uint64_t add_sat(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
 uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat)
 {
 	return stat->calls ? (stat->total_ns + stat->calls / 2) / stat->calls : 0;
@@ -49,7 +44,7 @@ void gt_summary_add_call(struct gt_summary_stat *row, uint64_t dur_ns)
 {
 	row->min_ns = row->calls ? GT_MIN(row->min_ns, dur_ns) : dur_ns;
 	row->max_ns = GT_MAX(row->max_ns, dur_ns);
-	row->total_ns = add_sat(row->total_ns, dur_ns);
+	row->total_ns = gt_summary_add_sat(row->total_ns, dur_ns);
 	row->calls++;
 }
 
@@ -119,7 +114,7 @@ static int add_gpu_work(struct gt_summary *summary, struct gt_summary_table *tab
 		row->marked = gt_summary_is_communication(event->name);
 	gt_summary_add_call(row, dur_ns);
 	if (event->cat != GT_CAT_KERNEL)
-		row->bytes = add_sat(row->bytes, bytes_of(event));
+		row->bytes = gt_summary_add_sat(row->bytes, bytes_of(event));
 	else if (GT_UNLIKELY(summary->with_launches) &&
 		 gt_kernel_stats_add(&summary->kernel_stats, (uint32_t)(row - table->stats), event,
 				     (int64_t)dur_ns, correlation) < 0)
@@ -298,7 +293,10 @@ static int finish(struct gt_summary *summary)
 		return rc;
 	gt_summary_finish_by(summary);
 	gt_summary_name_producer(summary);
+	gt_summary_begin_phases(summary);
 	rc = gt_ops_finish(&summary->ops, !summary->own.present);
+	if (!rc && summary->phases.count)
+		rc = gt_summary_finish_phases(summary);
 	return rc || !summary->with_launches ? rc : gt_kernel_stats_finish(&summary->kernel_stats);
 }
 
@@ -381,6 +379,7 @@ void gt_summary_free(struct gt_summary *summary)
 	gt_summary_release_by(summary);
 	gt_interner_release(&summary->step_names);
 	gt_ops_release(&summary->ops);
+	gt_phases_release(&summary->phases);
 	gt_kernel_stats_release(&summary->kernel_stats);
 	gt_buf_release(&summary->producer);
 	gt_buf_release(&summary->runtime);

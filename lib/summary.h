@@ -19,6 +19,7 @@
 #include "launches.h"
 #include "op_report.h"
 #include "ops.h"
+#include "phases.h"
 #include "selection.h"
 #include "thread_ids.h"
 #include "trace_reader.h"
@@ -100,6 +101,10 @@ struct gt_summary_step {
 	/* from its beginning to its end on the host, launched by whom ever; of several GPUs the sum
 	 */
 	uint64_t gpu_busy_ns;
+	uint32_t thread; /* of ops */
+	bool has_phases;
+	struct gt_phase_times phases;
+	uint64_t data_gpu_busy_ns; /* as gpu_busy_ns, while data were loaded */
 };
 
 /* The top-level object "gtrace" of our own traces; see gtrace-trace(5). */
@@ -140,6 +145,7 @@ struct gt_summary {
 	struct gt_thread_ids thread_ids;
 	struct gt_launches launches;
 	struct gt_host_waits waits;
+	struct gt_phases phases;
 	struct gt_ops ops;
 	struct gt_summary_gpu *gpus; /* by device */
 	size_t gpu_count;

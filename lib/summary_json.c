@@ -64,6 +64,7 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 		put_unsigned_us(out, "dur_us", step->dur_ns);
 		if (summary->gpu_count)
 			put_unsigned_us(out, "gpu_busy_us", step->gpu_busy_ns);
+		gt_summary_put_phases_json(step, summary->gpu_count != 0, out);
 		gt_buf_byte(out, '}');
 		gt_summary_drain(style, out);
 	}

@@ -247,6 +247,7 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 		gt_buf_text(out, line);
 		put_step_line(summary, out);
 	}
+	gt_summary_put_data_bound(summary, line, out);
 	if (!summary->gpu_count)
 		gt_buf_printf(out, "%sno GPU work\n", line);
 	if (summary->own.present && summary->own.complete)

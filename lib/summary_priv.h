@@ -29,6 +29,11 @@ struct gt_summary_stat *gt_summary_row(struct gt_summary_table *table, struct gt
 				       bool *ret_new);
 void gt_summary_add_call(struct gt_summary_stat *row, uint64_t dur_ns);
 
+static inline uint64_t gt_summary_add_sat(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
 bool gt_summary_is_communication(struct gt_str name);
 
 /* ---- steps ---- */
@@ -37,6 +42,31 @@ int gt_summary_add_step(struct gt_summary *summary, const struct gt_trace_event 
 			uint64_t dur_ns);
 /* After the GPUs. 0 or -ENOMEM. */
 int gt_summary_finish_steps(struct gt_summary *summary);
+/* Before and after the operators are finished. */
+void gt_summary_begin_phases(struct gt_summary *summary);
+/* 0 or -ENOMEM. */
+int gt_summary_finish_phases(struct gt_summary *summary);
+
+/* Of all steps whose phases are known. */
+struct gt_summary_phases {
+	size_t steps; /* 0: nothing is known */
+	uint64_t total_ns;
+	uint64_t ns[GT_TORCH_MAX];
+	uint64_t data_gpu_busy_ns; /* the mean of the GPUs: of data loading, while they worked */
+};
+
+struct gt_summary_phases gt_summary_phases(const struct gt_summary *summary);
+
+/* Whether faster data loading would save at least a tenth of the time: less is what steps differ
+ * by. While a GPU works the host may well wait: that costs nothing. */
+bool gt_summary_is_data_bound(const struct gt_summary_phases *phases);
+
+/* "data loading takes 63.0% of the steps …\n", or nothing. */
+void gt_summary_put_data_bound(const struct gt_summary *summary, const char *line,
+			       struct gt_buf *out);
+/* ,"phases":{…} */
+void gt_summary_put_phases_json(const struct gt_summary_step *step, bool on_gpu,
+				struct gt_buf *out);
 
 void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out);

@@ -39,8 +39,14 @@ static void check_steps(const struct gt_summary *summary)
 {
 	for (size_t i = 0; i < summary->step_count; i++) {
 		const struct gt_summary_step *step = &summary->steps[i];
+		uint64_t phases_ns = 0;
 
 		check(step->gpu_busy_ns / GT_MAX(summary->gpu_count, (size_t)1) <= step->dur_ns);
+		for (size_t k = 0; step->has_phases && k < GT_TORCH_MAX; k++)
+			phases_ns += step->phases.ns[k];
+		check(!step->has_phases || phases_ns == step->dur_ns);
+		check(step->data_gpu_busy_ns / GT_MAX(summary->gpu_count, (size_t)1) <=
+		      step->phases.ns[GT_TORCH_DATA]);
 	}
 }
 

@@ -209,8 +209,11 @@ static void test_print_json(void **state)
 	print(GT_SUMMARY_JSON, &out);
 	assert_has(&out,
 		   "{\"files\":[{\"path\":\"some \\u001b file\",\"rank\":3,\"world_size\":8,");
-	assert_has(&out, "{\"name\":\"ProfilerStep#6\",\"start_us\":0.000,\"dur_us\":50.000,\"gpu_"
-			 "busy_us\":25.000}");
+	assert_has(&out,
+		   "{\"name\":\"ProfilerStep#6\",\"start_us\":0.000,\"dur_us\":50.000,"
+		   "\"gpu_busy_us\":25.000,\"phases\":{\"data_us\":0.000,\"forward_us\":2.000,"
+		   "\"backward_us\":0.000,\"optimizer_us\":0.000,\"other_us\":48.000,"
+		   "\"data_gpu_busy_us\":0.000}}");
 	assert_has(&out,
 		   "\"exposed_comm_us\":10.000,\"memcpy_us\":6.000,\"exposed_memcpy_us\":4.000,"
 		   "\"idle_us\":6.000,\"overlap_pct\":33.3333");
