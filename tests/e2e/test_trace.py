@@ -41,6 +41,20 @@ def test_two_devices(case):
     check_equal(len(peer), 3, 'peer copies')
 
 
+def test_nccl(case):
+    """Its kernels have what it tells about its calls; communicators are made before the window."""
+    trace = trace_and_compare(case, [], case.train('--nccl', 1), range(3, 6))
+    keys = {'Collective name', 'Group size', 'Message bytes', 'Messages in group', 'Bytes in group', 'Rank', 'Root',
+            'Peer', 'Reduction', 'Communicator'}
+    told = [{key: e['args'][key] for key in keys & set(e['args'])}
+            for e in sorted(trace.of('kernel'), key=lambda e: e['ts']) if e['name'].startswith('nccl')]
+    common = {'Group size': 4, 'Rank': 1, 'Communicator': '0xc0ffee0000000001'}
+    check_equal(told, 3 * [{**common, 'Collective name': 'allreduce', 'Message bytes': 4096, 'Reduction': 'avg'},
+                           {**common, 'Messages in group': 2, 'Bytes in group': 300}], 'args of NCCL kernels')
+    others = [e for e in trace.of('kernel') if not e['name'].startswith('nccl') and keys & set(e['args'])]
+    check_equal(others, [], 'other kernels with args of NCCL')
+
+
 def test_calls_without_gpu_work(case):
     trace = trace_and_compare(case, [], case.train('--silent', 1), range(3, 6))
     check_equal(trace.health['launches_without_gpu'], 0, 'launches_without_gpu')

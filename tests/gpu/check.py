@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -245,6 +246,19 @@ def killed(run):
     return 'ms between the kill and the last kernel in the file: %s' % found
 
 
+def expect_all_reduced(trace, log):
+    """Each NCCL kernel is an all-reduce of this rank with the other, and they reduce all gradients once a step."""
+    kernels = [e for e in trace.kernels if 'nccl' in e['name'].lower()]
+    facts = ('Collective name', 'Group size', 'Rank', 'Reduction')
+    seen = collections.Counter(tuple(e['args'].get(key) for key in facts) for e in kernels)
+    rank = trace.doc['distributedInfo']['rank']
+    assert list(seen) in ([('allreduce', 2, rank, 'sum')], [('allreduce', 2, rank, 'avg')]), seen
+    gradients = int(re.search(r'done, (\d+) bytes of gradients', log)[1])
+    sizes = [e['args'].get('Message bytes') for e in kernels]
+    assert None not in sizes and sum(sizes) == gradients * len(trace.steps), (sizes, gradients)
+    return {e['args'].get('Communicator') for e in kernels}
+
+
 @case
 def ddp_random_windows(run):
     """Ranks with schedules of their own: first enables staggered, windows at random moments."""
@@ -269,6 +283,8 @@ def ddp_random_windows(run):
     whole = sum(t.health['complete'] for t in traces)
     nccl = sum(1 for t in traces for e in t.kernels if 'nccl' in e['name'].lower())
     assert whole == 50 and nccl, (whole, nccl)
+    communicators = set().union(*(expect_all_reduced(trace, done.stdout) for trace in traces))
+    assert len(communicators) == 1 and None not in communicators, communicators
     return '50 windows complete, %d NCCL kernels' % nccl
 
 
@@ -281,6 +297,7 @@ def ddp_torchrun(run):
     assert len(traces) == 6, [t.path for t in traces]
     for trace in traces:
         trace.expect_whole()
+        expect_all_reduced(trace, run.log)
     return ', '.join(os.path.basename(t.path) for t in traces)
 
 

@@ -27,7 +27,8 @@ def main():
     torch.cuda.synchronize()
     dist.barrier()
     dist.destroy_process_group()
-    print('rank %d done' % rank)
+    gradients = sum(p.numel() * p.element_size() for p in model.parameters())
+    print('rank %d done, %d bytes of gradients' % (rank, gradients))
 
 
 if __name__ == '__main__':

@@ -223,6 +223,11 @@ static void set_up(void)
 		gpu.graph = capture();
 }
 
+static void launch_nccl(void)
+{
+	launch_extended(KERNEL_NCCL, gpu.transfer);
+}
+
 /* ---- one step ---- */
 
 static void forward(void)
@@ -382,6 +387,8 @@ static void run_step(uint64_t step, pthread_barrier_t *barrier)
 		silent_calls();
 	if (options.peer)
 		peer_copy();
+	if (options.nccl)
+		train_nccl_step(launch_nccl);
 	pthread_barrier_wait(barrier);
 	if (options.sync) {
 		CHECK(cudaStreamSynchronize(gpu.transfer));
@@ -408,6 +415,8 @@ int main(int argc, char **argv)
 	nvtxNameOsThreadA((uint32_t)gettid(), "main loop");
 	tell("pid", (uint64_t)getpid());
 	set_up();
+	if (options.nccl)
+		train_nccl_init();
 	for (int i = 1; i < options.threads; i++)
 		CHECK(pthread_create(&threads[i], NULL, helper, &barrier));
 	for (int step = 0; step < options.steps; step++)

@@ -16,6 +16,7 @@
 	X(capture_at, "capture-at", -1, "step in which the graph is captured anew")           \
 	X(silent, "silent", 0, "1: also calls that get no GPU record")                        \
 	X(peer, "peer", 0, "1: also copies to a second device")                               \
+	X(nccl, "nccl", 0, "1: also calls of NCCL, as its NVTX ranges tell of them")          \
 	X(sync, "sync", 1, "1: synchronise the device at the end of each step")               \
 	X(step_us, "step-us", 0, "microseconds to sleep in each step")                        \
 	X(tell_fd, "tell-fd", -1, "write 'pid PID NS', 'begin STEP NS', 'done STEP NS' here") \
@@ -51,5 +52,9 @@ void train_close_descriptors(int keep1, int keep2);
  */
 void train_profiler_start(void);
 void train_profiler_stop(void);
+
+/* NCCL makes a communicator; it is called in a step, and launches its kernels by this. */
+void train_nccl_init(void);
+void train_nccl_step(void (*launch)(void));
 
 #endif

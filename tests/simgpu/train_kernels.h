@@ -18,6 +18,8 @@
 	X(CUTLASS, "_ZN7cutlass6KernelINS_4gemm6kernel4GemmILi128ELb1EEEEEvNT_6ParamsE",           \
 	  "void cutlass::Kernel<cutlass::gemm::kernel::Gemm<128, true> >"                          \
 	  "(cutlass::gemm::kernel::Gemm<128, true>::Params)")                                      \
+	X(NCCL, "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",  \
+	  "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")             \
 	X(TRITON, "triton_poi_fused_add_relu_0", "triton_poi_fused_add_relu_0")                    \
 	X(ADAM, "_Z11adam_updateILb1EEvPfPKffi",                                                   \
 	  "void adam_update<true>(float*, float const*, float, int)")
