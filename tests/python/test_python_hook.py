@@ -559,6 +559,8 @@ def interrupt_is_the_users(hook):
                 'from torch.optim import SGD\n'
                 'one = SGD()\n'
                 'one.step()\n'
+                # A job in the background ignores it.
+                'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
                 'os.kill(os.getpid(), signal.SIGINT)\n'
                 'while True: one.step()\n')
         done = hook.run(place, '-c', code, path=[fake_torch.write(place, '2')], FAKE_LOG='/dev/null')
