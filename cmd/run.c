@@ -176,7 +176,7 @@ static char **target_environment(struct run *run)
 {
 	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
 	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], *path = NULL;
-	struct gt_envvar vars[13];
+	struct gt_envvar vars[14];
 	size_t count = 0;
 	char **environment;
 
@@ -211,6 +211,7 @@ static char **target_environment(struct run *run)
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
+	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_CALL, run->options.step_call };
 	environment = gt_environment_new(environ, vars, count);
 	free(path);
 	return environment;

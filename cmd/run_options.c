@@ -11,7 +11,8 @@
 
 #define MAX_BUFFER_DEFAULT (UINT64_C(64) << 20)
 
-const char *const run_step_sources[] = { "auto", "api", "nvtx", "optimizer", "none", NULL };
+const char *const run_step_sources[] = { "auto",      "api",  "nvtx", "optimizer",
+					 "framework", "call", "none", NULL };
 const char *const run_cuda_graphs[] = { "node", "graph", NULL };
 
 static const char *const thens[] = { "continue", "stop", NULL };
@@ -44,13 +45,18 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "free name NAME-2, NAME-3, ..."),
 		OPT_CHOICE(0, "step-source", &run->step_source, "SOURCE", run_step_sources,
 			   "what marks the end of a step:\n"
-			   "api: gtrace_step() of gtrace.h;\n"
+			   "api: gtrace_step() of gtrace.h, gtrace.step();\n"
 			   "nvtx: NVTX ranges and marks of --step-range;\n"
+			   "framework: Transformers, Lightning and others;\n"
 			   "optimizer: PyTorch's optimizer.step();\n"
-			   "auto: whichever of these is seen (auto);\n"
+			   "auto: the first of these that is seen (auto);\n"
+			   "call: the function of --step-call;\n"
 			   "none: the whole run is one step"),
 		OPT_STRING(0, "step-range", &run->step_range, "REGEX",
 			   "which NVTX ranges or marks are steps"),
+		OPT_STRING(0, "step-call", &run->step_call, "MODULE:NAME",
+			   "a Python function whose calls are the steps, for\n"
+			   "instance __main__:train_step, pkg.mod:Class.method"),
 		OPT_STRING(0, "activities", &run->activities, "LIST",
 			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
 			   "or both (cpu,gpu)"),
@@ -117,6 +123,27 @@ static void check_regex(const char *text)
 	die(STATUS_OWN_FAILURE, "run: --step-range '%s' is no regular expression: %s", text, why);
 }
 
+/* The function of --step-call is the source: it was named to be that. */
+static void check_step_call(struct run_options *run)
+{
+	const char *colon = run->step_call ? strchr(run->step_call, ':') : NULL;
+
+	if (!run->step_call && run->step_source == RUN_STEP_CALL)
+		die(STATUS_OWN_FAILURE, "run: --step-source call needs --step-call: the function");
+	if (!run->step_call)
+		return;
+	if (!colon || colon == run->step_call || !colon[1] || strpbrk(colon + 1, ":( \t"))
+		die(STATUS_OWN_FAILURE,
+		    "run: --step-call takes MODULE:NAME, such as __main__:train_step, not '%s'",
+		    run->step_call);
+	if (run->step_source != RUN_STEP_AUTO && run->step_source != RUN_STEP_CALL)
+		die(STATUS_OWN_FAILURE, "run: --step-call and --step-source %s exclude each other",
+		    run_step_sources[run->step_source]);
+	if (run->step_range)
+		die(STATUS_OWN_FAILURE, "run: --step-call and --step-range exclude each other");
+	run->step_source = RUN_STEP_CALL;
+}
+
 void run_options_parse(struct run_options *ret, int argc, char **argv)
 {
 	struct run_options run = {
@@ -149,5 +176,6 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)
 		die(STATUS_OWN_FAILURE, "run: --step-source nvtx needs --step-range: the name of "
 					"the range that is a step");
+	check_step_call(&run);
 	*ret = run;
 }

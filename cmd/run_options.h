@@ -16,6 +16,8 @@ enum run_step_source {
 	RUN_STEP_API,
 	RUN_STEP_NVTX,
 	RUN_STEP_OPTIMIZER,
+	RUN_STEP_FRAMEWORK,
+	RUN_STEP_CALL,
 	RUN_STEP_NONE
 };
 
@@ -30,6 +32,7 @@ struct run_options { /* strings are of argv and the environment */
 	bool no_gpu;            /* "gpu" is not among them */
 	int step_source;        /* enum run_step_source */
 	const char *step_range; /* NULL: none */
+	const char *step_call;  /* MODULE:QUALNAME; NULL: none */
 	uint64_t max_buffer_bytes;
 	int cuda_graph; /* index in run_cuda_graphs */
 	int then;       /* enum run_then */

@@ -2,6 +2,7 @@
 #include "die.h"
 #include "rank.h"
 #include "run_report.h"
+#include "step_marks.h"
 #include "summary.h"
 
 #include <stdlib.h>
@@ -41,35 +42,45 @@ static void describe(const struct gt_client_info *client, char *buf, size_t len)
 		 rank);
 }
 
-static const char *describe_steps(const struct run_report *report, enum gt_step_source seen)
+static void describe_steps(const struct run_report *report, enum gt_step_source seen, char *buf,
+			   size_t len)
 {
 	switch (seen) {
-	case GT_STEP_API:
-		return "steps by gtrace_step()";
-	case GT_STEP_NVTX:
-		return "steps by NVTX";
-	case GT_STEP_OPTIMIZER:
-		return "steps by the optimizer";
 	case GT_STEP_NONE:
-	case GT_STEP_SOURCE_MAX:
-		break;
+		snprintf(buf, len, "%s",
+			 report->options->step_source == RUN_STEP_NONE
+				 ? "the whole run as one step"
+				 : "waiting for the first step");
+		return;
+	case GT_STEP_API:
+		snprintf(buf, len, "steps by gtrace_step()");
+		return;
+	case GT_STEP_CALL:
+		snprintf(buf, len, "steps by %s()", report->options->step_call);
+		return;
+	case GT_STEP_NVTX:
+		snprintf(buf, len, "steps by NVTX");
+		return;
+	case GT_STEP_OPTIMIZER:
+		snprintf(buf, len, "steps by the optimizer");
+		return;
+	default:
+		snprintf(buf, len, "steps by %s", gt_step_source_name(seen));
 	}
-	return report->options->step_source == RUN_STEP_NONE ? "the whole run as one step"
-							     : "waiting for the first step";
 }
 
 /* The first of the three lines: once something is known of each of its three parts. */
 static void say_attached(struct run_report *report, const struct gt_client_info *client)
 {
-	char who[128];
+	char who[128], steps[256];
 
 	if (report->said_attached || report->options->quiet)
 		return;
 	report->said_attached = true;
 	describe(client, who, sizeof(who));
+	describe_steps(report, client->step_source, steps, sizeof(steps));
 	say("tracing %s%s%s, %s", who, client->device_count ? " on " : "",
-	    client->device_count ? client->device.name : "",
-	    describe_steps(report, client->step_source));
+	    client->device_count ? client->device.name : "", steps);
 }
 
 /* Is this line, once said for one process and cycle, to be said again for others? */
@@ -220,6 +231,7 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 {
 	char who[128];
 
+	report->last_step = GT_MAX(report->last_step, client->step);
 	if (client->has_hello)
 		report->clients++;
 	if (client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version)
@@ -328,6 +340,11 @@ static void explain_nothing(const struct run_report *report)
 	const struct gt_schedule *sched = &report->options->schedule;
 	struct gt_sched_pos first;
 
+	if (report->options->step_call && !report->last_step) {
+		warn("nothing is traced: no process called %s of --step-call",
+		     report->options->step_call);
+		return;
+	}
 	if (!report->clients) {
 		warn("nothing is traced: no process used CUDA or an operator of PyTorch");
 		return;
@@ -358,9 +375,10 @@ void run_report_end(struct run_report *report)
 	if (!report->file_count && !report->said_failure)
 		explain_nothing(report);
 	else if (has_stepless(report))
-		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s "
-		     "and PyTorch's optimizers; mark steps with gtrace_step() of gtrace.h, or with "
-		     "NVTX and --step-range",
+		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s, "
+		     "frameworks and PyTorch's optimizers; mark steps with gtrace_step() of "
+		     "gtrace.h, or with NVTX and --step-range, or name a Python function with "
+		     "--step-call",
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
 	if (!report->options->quiet && report->file_count) {

@@ -38,7 +38,7 @@ bool inj_recording(void)
 void inj_log(enum gt_log_level level, const char *fmt, ...)
 {
 	struct gt_msg_log msg = { .level = level };
-	char line[sizeof(msg.text) + 16];
+	char line[sizeof(msg.text) + 32];
 	va_list args;
 	int len;
 
@@ -52,7 +52,8 @@ void inj_log(enum gt_log_level level, const char *fmt, ...)
 	msg.len_bytes = GT_MIN((uint32_t)len, (uint32_t)sizeof(msg.text) - 1);
 	if (level != GT_LOG_DEBUG && !inj_transport_send(GT_MSG_LOG, &msg, sizeof(msg), 0))
 		return;
-	len = snprintf(line, sizeof(line), "gtrace: %s\n", msg.text);
+	len = snprintf(line, sizeof(line), "gtrace: %s%s\n",
+		       level == GT_LOG_WARN ? "warning: " : "", msg.text);
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		return; /* nobody is left to tell */
 }
@@ -66,6 +67,11 @@ static void copy_env(char *ret, size_t size, const char *name)
 	snprintf(ret, size, "%s", value ? value : "");
 }
 
+#define ALL_SOURCES ((1U << GT_STEP_SOURCE_MAX) - 1 - (1U << GT_STEP_NONE))
+#define FRAMEWORKS     \
+	(ALL_SOURCES & \
+	 ~(1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_CALL | 1U << GT_STEP_API))
+
 /* Which marks count, and what is done until the first one. false: not a known source. */
 static bool set_source(const char *source)
 {
@@ -74,11 +80,12 @@ static bool set_source(const char *source)
 		uint32_t sources;
 		enum gt_arena_mode mode;
 	} known[] = {
-		{ "auto", 1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_API,
-		  GT_MODE_KEEP },
+		{ "auto", ALL_SOURCES & ~(1U << GT_STEP_CALL), GT_MODE_KEEP },
 		{ "api", 1U << GT_STEP_API, GT_MODE_STEPS },
 		{ "nvtx", 1U << GT_STEP_NVTX, GT_MODE_STEPS },
 		{ "optimizer", 1U << GT_STEP_OPTIMIZER, GT_MODE_STEPS },
+		{ "framework", FRAMEWORKS, GT_MODE_STEPS },
+		{ "call", 1U << GT_STEP_CALL, GT_MODE_STEPS },
 		{ "none", 0, GT_MODE_WHOLE },
 	};
 
@@ -246,6 +253,8 @@ GT_EXPORT int InitializeInjection(void)
 
 int gtrace_inject_start(int door)
 {
+	if (!door)
+		return inj_alive();
 	return inj_start(door == GT_DOOR_PYTHON ? GT_DOOR_PYTHON : GT_DOOR_API);
 }
 
@@ -258,6 +267,40 @@ void gtrace_inject_optimizer_step(uint64_t key)
 {
 	if (!inj_ops_defer_step(key))
 		inj_step(GT_STEP_OPTIMIZER, key);
+}
+
+int gtrace_inject_source(const char *name)
+{
+#define X(id, name) name,
+	static const char *const names[] = { GT_STEP_SOURCES(X) };
+#undef X
+
+	for (enum gt_step_source i = GT_STEP_NONE; i < GT_STEP_SOURCE_MAX; i++) {
+		if (strcmp(name, names[i]) || !(inj_config.sources & 1U << i))
+			continue;
+		inj_steps_claim(i);
+		return (int)i;
+	}
+	return 0;
+}
+
+void gtrace_inject_mark(int source)
+{
+	if (source > GT_STEP_NONE && source < GT_STEP_SOURCE_MAX)
+		inj_step((enum gt_step_source)source, 0);
+}
+
+const _Atomic uint32_t *gtrace_inject_ranges(void)
+{
+	static const _Atomic uint32_t always = 1;
+
+	/* a range may be the step */
+	return *inj_config.step_range ? &always : &inj_live.recording;
+}
+
+void gtrace_inject_warn(const char *text)
+{
+	inj_log(GT_LOG_WARN, "%s", text);
 }
 
 void gtrace_inject_yield(void)

@@ -52,6 +52,9 @@ uint32_t inj_intern(const char *bytes, size_t len);
 /* A step mark of this source. key tells several optimizers apart (0: none). Any thread. */
 void inj_step(enum gt_step_source source, uint64_t key);
 
+/* See gtrace_inject_source(). */
+void inj_steps_claim(enum gt_step_source source);
+
 /* Is this NVTX range or mark the step (--step-range)? */
 bool inj_is_step_name(const char *bytes, size_t len);
 
@@ -63,9 +66,28 @@ void inj_resume(void);
 
 /* ---- doors looked up by name: from lib/gtrace.h and injection/python/ (C ABI, any thread) ---- */
 
-GT_EXPORT int gtrace_inject_start(int door); /* enum gt_door; 1: traced, 0: not */
+GT_EXPORT int gtrace_inject_start(int door); /* enum gt_door; 1: traced, 0: not. 0 only asks */
 GT_EXPORT void gtrace_inject_step(void);     /* inj_step(GT_STEP_API, 0) */
 GT_EXPORT void gtrace_inject_optimizer_step(uint64_t key);
+
+/*
+ * A source of marks that is of Python, by its name of GT_STEP_SOURCES: its number for
+ * gtrace_inject_mark(), 0 where such marks do not count. From now on it rules over those below it,
+ * so that a mark of theirs before its own first one does not.
+ */
+GT_EXPORT int gtrace_inject_source(const char *name);
+GT_EXPORT void gtrace_inject_mark(int source);
+
+/* A range of this thread, in NVTX's default domain. The text is UTF-8. */
+GT_EXPORT void gtrace_inject_push(const char *text);
+GT_EXPORT void gtrace_inject_pop(void);
+
+/* Not 0 while ranges are wanted; not written, and valid for ever. */
+GT_EXPORT const _Atomic uint32_t *gtrace_inject_ranges(void);
+
+/* A warning for the user; on stderr where this process is not traced. */
+GT_EXPORT void gtrace_inject_warn(const char *text);
+
 GT_EXPORT void gtrace_inject_yield(void);
 GT_EXPORT void gtrace_inject_resume(void);
 

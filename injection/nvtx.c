@@ -473,3 +473,16 @@ GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table
 	}
 	return 1;
 }
+
+/* ---- ranges of programs without NVTX ---- */
+
+void gtrace_inject_push(const char *text)
+{
+	if (nvtx_start())
+		nvtx_push(&default_domain, ascii(text));
+}
+
+void gtrace_inject_pop(void)
+{
+	nvtx_pop(&default_domain);
+}

@@ -99,6 +99,17 @@ enum gt_step_source inj_steps_frozen(void)
 	return word & RULING_FROZEN ? RULING_SOURCE(word) : GT_STEP_NONE;
 }
 
+void inj_steps_claim(enum gt_step_source source)
+{
+	uint64_t new, old = atomic_load_explicit(&ruling, memory_order_relaxed);
+
+	do {
+		if (old & RULING_FROZEN || source <= RULING_SOURCE(old))
+			return;
+		new = RULING_WORD(counts[source], source, false);
+	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
+}
+
 /* Does the control thread have anything to do between these steps? */
 static bool phase_changes(uint32_t from, uint32_t to)
 {

@@ -6,19 +6,20 @@
 #define GT_ENV_H
 
 /* X(identifier, variable, meaning) */
-#define GT_ENV_VARS(X)                                                                         \
-	X(SOCKET, "GTRACE_SOCKET", "path of the collector's Unix socket")                      \
-	X(INJECTION, "GTRACE_INJECTION", "absolute path of libgtrace-inject.so")               \
-	X(SCHEDULE, "GTRACE_SCHEDULE", "the schedule as gt_schedule_format() writes it")       \
-	X(STEP_SOURCE, "GTRACE_STEP_SOURCE", "auto, api, nvtx, optimizer or none")             \
-	X(STEP_RANGE, "GTRACE_STEP_RANGE",                                                     \
-	  "POSIX extended regex of the NVTX range or mark that is a step")                     \
-	X(MAX_BUFFER, "GTRACE_MAX_BUFFER", "bytes of the arena of one process")                \
-	X(CUDA_GRAPH, "GTRACE_CUDA_GRAPH", "node or graph")                                    \
-	X(PYTHON_DIR, "GTRACE_PYTHON_DIR", "directory of the Python start-up hook")            \
-	X(LIBCUPTI, "GTRACE_LIBCUPTI", "the libcupti to load, instead of the one found")       \
-	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, or both with a comma") \
-	X(DEBUG, "GTRACE_DEBUG", "1: the injection says on stderr what it does")               \
+#define GT_ENV_VARS(X)                                                                            \
+	X(SOCKET, "GTRACE_SOCKET", "path of the collector's Unix socket")                         \
+	X(INJECTION, "GTRACE_INJECTION", "absolute path of libgtrace-inject.so")                  \
+	X(SCHEDULE, "GTRACE_SCHEDULE", "the schedule as gt_schedule_format() writes it")          \
+	X(STEP_SOURCE, "GTRACE_STEP_SOURCE", "a word of gtrace run --step-source")                \
+	X(STEP_RANGE, "GTRACE_STEP_RANGE",                                                        \
+	  "POSIX extended regex of the NVTX range or mark that is a step")                        \
+	X(STEP_CALL, "GTRACE_STEP_CALL", "MODULE:QUALNAME of the Python function that is a step") \
+	X(MAX_BUFFER, "GTRACE_MAX_BUFFER", "bytes of the arena of one process")                   \
+	X(CUDA_GRAPH, "GTRACE_CUDA_GRAPH", "node or graph")                                       \
+	X(PYTHON_DIR, "GTRACE_PYTHON_DIR", "directory of the Python start-up hook")               \
+	X(LIBCUPTI, "GTRACE_LIBCUPTI", "the libcupti to load, instead of the one found")          \
+	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, or both with a comma")    \
+	X(DEBUG, "GTRACE_DEBUG", "1: the injection says on stderr what it does")                  \
 	X(OUTPUT_DIR, "GTRACE_OUTPUT_DIR", "default of gtrace run --output-dir")
 
 #define GT_ENV_DEFINE(id, name, help) GT_ENV_IDX_##id,
@@ -30,6 +31,7 @@ enum gt_env_idx { GT_ENV_VARS(GT_ENV_DEFINE) GT_ENV_IDX_MAX };
 #define GT_ENV_SCHEDULE    "GTRACE_SCHEDULE"
 #define GT_ENV_STEP_SOURCE "GTRACE_STEP_SOURCE"
 #define GT_ENV_STEP_RANGE  "GTRACE_STEP_RANGE"
+#define GT_ENV_STEP_CALL   "GTRACE_STEP_CALL"
 #define GT_ENV_MAX_BUFFER  "GTRACE_MAX_BUFFER"
 #define GT_ENV_CUDA_GRAPH  "GTRACE_CUDA_GRAPH"
 #define GT_ENV_PYTHON_DIR  "GTRACE_PYTHON_DIR"

@@ -77,18 +77,6 @@ void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, in
 	}
 }
 
-static const char *source_name(uint32_t source)
-{
-	static const char *const names[GT_STEP_SOURCE_MAX] = {
-		[GT_STEP_NONE] = "none",
-		[GT_STEP_OPTIMIZER] = "optimizer",
-		[GT_STEP_NVTX] = "nvtx",
-		[GT_STEP_API] = "api",
-	};
-
-	return source < GT_STEP_SOURCE_MAX ? names[source] : "none";
-}
-
 /* The file of the whole run is the first window's as well: that one replaces it. */
 static int choose_path(struct gt_recorder *rec, struct gt_window *window, bool *overwrite,
 		       struct gt_err *err)
@@ -111,7 +99,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.cycle = window->number,
 		.whole_run = window->id == GT_WHOLE_ID,
 		.rank_source = gt_rank_source_name(rec->hello.rank_source),
-		.step_source = source_name(rec->state.step_source),
+		.step_source = gt_step_source_name(rec->state.step_source),
 		.comm = rec->hello.comm,
 		.command = rec->config.command,
 		.torch = rec->hello.torch[0] ? rec->hello.torch : NULL,

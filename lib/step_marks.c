@@ -1,8 +1,18 @@
 #include "base.h"
 #include "step_marks.h"
+#include "wire.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+const char *gt_step_source_name(uint32_t source)
+{
+#define X(id, name) name,
+	static const char *const names[] = { GT_STEP_SOURCES(X) };
+#undef X
+
+	return names[source < ARRAY_SIZE(names) ? source : GT_STEP_NONE];
+}
 
 /* Position of the first mark whose step is greater. */
 static size_t pos_after(const struct gt_steps *steps, uint64_t step)

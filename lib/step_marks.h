@@ -27,6 +27,9 @@ struct gt_steps {                                 /* { 0 } is an empty one */
  */
 void gt_steps_add(struct gt_steps *steps, const struct gt_step_mark *mark, uint32_t source);
 
+/* "optimizer" for GT_STEP_OPTIMIZER; "none" for what is no source. */
+const char *gt_step_source_name(uint32_t source);
+
 /* The mark of this step, or NULL. Valid until the next gt_steps_add(). */
 const struct gt_step_mark *gt_steps_find(const struct gt_steps *steps, uint64_t step);
 

@@ -23,7 +23,7 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	uint64_t cycle;          /* from 1 */
 	bool whole_run;          /* one step that is the whole (bounded) recording */
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
-	const char *step_source; /* "api", "nvtx", "optimizer", "none" */
+	const char *step_source; /* gt_step_source_name() */
 	const char *comm;
 	const char *command; /* the command line as the user typed it */
 	const char *torch;

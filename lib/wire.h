@@ -50,14 +50,29 @@ enum gt_rank_source {
 
 enum gt_door { GT_DOOR_CUDA = 1, GT_DOOR_NVTX = 2, GT_DOOR_PYTHON = 3, GT_DOOR_API = 4 };
 
-/* In rising order of authority: the highest one seen rules (see gt_step in gtrace.h). */
-enum gt_step_source {
-	GT_STEP_NONE = 0, /* --step-source none, or nothing seen yet */
-	GT_STEP_OPTIMIZER = 1,
-	GT_STEP_NVTX = 2,
-	GT_STEP_API = 3,
-	GT_STEP_SOURCE_MAX = 4,
-};
+/*
+ * X(identifier, name): what marks steps, in rising order of authority: the highest one seen rules.
+ * A program that trains may run inference within a step, so inference is below the optimizer; what
+ * drives the whole loop is above what it may call; what the user chose is above all.
+ */
+#define GT_STEP_SOURCES(X)                                            \
+	X(NONE, "none") /* --step-source none, or nothing seen yet */ \
+	X(DIFFUSERS, "diffusers")                                     \
+	X(SGLANG, "sglang")                                           \
+	X(VLLM, "vllm")                                               \
+	X(OPTIMIZER, "optimizer")                                     \
+	X(DEEPSPEED, "deepspeed")                                     \
+	X(MEGATRON, "megatron")                                       \
+	X(JAX, "jax")                                                 \
+	X(LIGHTNING, "lightning")                                     \
+	X(TRANSFORMERS, "transformers")                               \
+	X(NVTX, "nvtx")                                               \
+	X(CALL, "call") /* of the function of --step-call */          \
+	X(API, "api")   /* gtrace_step() of gtrace.h, gtrace.step() of Python */
+
+#define GT_STEP_DEFINE(id, name) GT_STEP_##id,
+enum gt_step_source { GT_STEP_SOURCES(GT_STEP_DEFINE) GT_STEP_SOURCE_MAX };
+#undef GT_STEP_DEFINE
 
 #define GT_KIND_MAX                                                                  \
 	64 /* CUpti_ActivityKind values the size table covers; 13.0 defines up to 55 \

@@ -1,9 +1,10 @@
 """What gtrace does inside a Python program: once torch is imported, it marks the end of each
 optimizer step, and makes gtrace step aside while the program's own torch.profiler uses the GPU.
+gtrace_steps.py has the steps of frameworks, gtrace_calls.py those of --step-call.
 
-A program without torch pays one dictionary look-up for each module it imports. Whatever goes
-wrong here ends here: the hook that failed is gone, and the program runs as without us. Only a
-KeyboardInterrupt passes, because none but the user can have caused it.
+A program without any of them pays one dictionary look-up for each module it imports. Whatever goes
+wrong here ends here: the hook that failed is gone, which is said in one line, and the program runs
+as without us. Only a KeyboardInterrupt passes, because none but the user can have caused it.
 """
 
 import os
@@ -11,12 +12,39 @@ import sys
 
 _DOOR_PYTHON = 3  # enum gt_door in lib/wire.h
 
-_FAILURES = (Exception, SystemExit)
+FAILURES = (Exception, SystemExit)
 
-_path = os.environ.get("GTRACE_INJECTION")  # read now: the program may change its environment
+# Read now: the program may change its environment.
+_path = os.environ.get("GTRACE_INJECTION")
+_step_call = os.environ.get("GTRACE_STEP_CALL")
+_folder = os.path.dirname(__file__)
 
 
-class _Injection:
+def warn(text):
+    """A line for the user."""
+    try:
+        from ctypes import PyDLL, c_char_p
+
+        function = PyDLL(_path).gtrace_inject_warn
+        function.argtypes, function.restype = [c_char_p], None
+        function(text.encode("utf-8", "replace"))
+    except FAILURES:
+        pass
+
+
+def is_traced():
+    """Has something started a session in this process?"""
+    from ctypes import PyDLL
+
+    return PyDLL(_path).gtrace_inject_start(0) == 1
+
+
+def give_up(what, error):
+    """That a hook is gone."""
+    warn("%s failed and is gone (%s: %s)" % (what, type(error).__name__, error))
+
+
+class Injection:
     """The injection library, opened by the first step or profiler: a program that imports torch
     and does neither (a launcher, a data loader) gets no session from us."""
 
@@ -24,20 +52,25 @@ class _Injection:
 
     def __init__(self):
         # Imported late, as programs without torch need no ctypes.
-        from ctypes import CDLL, PyDLL, c_int, c_void_p
+        from ctypes import CDLL, PyDLL, c_char_p, c_int, c_void_p
 
         library = CDLL(_path)
         library.gtrace_inject_start.argtypes = [c_int]
         library.gtrace_inject_start.restype = c_int
-        self.traced = library.gtrace_inject_start(_DOOR_PYTHON) == 1
+        self.traced = (_is_main_interpreter()
+                       and library.gtrace_inject_start(_DOOR_PYTHON) == 1)
         # These two wait for the control thread, so they release the GIL.
         self.step_aside = library.gtrace_inject_yield
         self.come_back = library.gtrace_inject_resume
         # A step waits only before a window, and not long: keeping the GIL is cheaper, and a
         # pointer is cheaper than an integer.
-        self.step = PyDLL(_path).gtrace_inject_optimizer_step
+        library = PyDLL(_path)
+        self.step = library.gtrace_inject_optimizer_step
         self.step.argtypes = [c_void_p]
-        for function in (self.step_aside, self.come_back, self.step):
+        self.source = library.gtrace_inject_source
+        self.source.argtypes = [c_char_p]
+        self.mark = library.gtrace_inject_mark
+        for function in (self.step_aside, self.come_back, self.step, self.mark):
             function.restype = None
 
     @classmethod
@@ -47,9 +80,44 @@ class _Injection:
             try:
                 injection = cls()
                 cls._opened = injection.traced and injection
-            except _FAILURES:
+            except FAILURES as error:
                 cls._opened = False
+                give_up("the hook for Python", error)
         return cls._opened or None
+
+
+def _is_main_interpreter():
+    """Others are left alone."""
+    from ctypes import c_void_p, pythonapi
+
+    try:
+        own, main = pythonapi.PyInterpreterState_Get, pythonapi.PyInterpreterState_Main
+    except AttributeError:  # before 3.9
+        return True
+    own.restype = main.restype = c_void_p
+    return own() == main()
+
+
+class Source:
+    """Marks of one source; the first one opens the session."""
+
+    def __init__(self, name):  # of GT_STEP_SOURCES in lib/wire.h
+        self.name = name
+        self.marked = False
+        self._number = None
+
+    def claim(self):
+        """From now on the marks of lesser sources do not count."""
+        if self._number is None:
+            injection = Injection.open()
+            self._number = injection.source(self.name.encode()) if injection else 0
+            self._mark = injection and injection.mark
+
+    def mark(self):
+        self.marked = True
+        self.claim()
+        if self._number:
+            self._mark(self._number)
 
 
 # ---- steps ----
@@ -61,7 +129,7 @@ def _nothing(key):
 
 def _first_step(key):
     global _step
-    injection = _Injection.open()
+    injection = Injection.open()
     # The hook below stays set in any case, as torch is iterating over its hooks now.
     _step = injection.step if injection else _nothing
     _step(key)
@@ -143,8 +211,9 @@ def _hook_dynamo(module):
         result = patch()
         try:
             wrap_unwrapped()
-        except _FAILURES:
-            pass
+        except FAILURES as error:
+            module.TorchPatcher.patch = patch
+            give_up("the hook in torch._dynamo.eval_frame", error)
         return result
 
     wrap_unwrapped()
@@ -166,22 +235,28 @@ def _step_aside(profiler):
     """True when this call made gtrace step aside, and not an earlier one for this profiler."""
     try:
         if not profiler.__dict__.get("_gtrace_aside") and _uses_gpu(profiler):
-            injection = _Injection.open()
+            injection = Injection.open()
             if injection:
                 profiler._gtrace_aside = True
                 injection.step_aside()
                 return True
-    except _FAILURES:
-        pass
+    except FAILURES as error:
+        _stay(error)
     return False
+
+
+def _stay(error):
+    global _step_aside
+    _step_aside = _nothing
+    give_up("the hook in torch.profiler", error)
 
 
 def _come_back(profiler):
     try:
         if profiler.__dict__.pop("_gtrace_aside", False):
-            _Injection.open().come_back()
-    except _FAILURES:
-        pass
+            Injection.open().come_back()
+    except FAILURES as error:
+        _stay(error)
 
 
 def _wrap_profiler(cls, begin, end):
@@ -243,6 +318,8 @@ def _hook_torch(module):
         try:
             # The observer is kept only if it sees this.
             module.empty(0, device="cpu")
+        except FAILURES:
+            pass  # then it is the library that says so
         finally:
             library.gtrace_inject_ops_begin(not _is_worker())
 
@@ -273,9 +350,59 @@ def _is_worker():
             or getattr(process.current_process(), "_inheriting", False))
 
 
+# ---- more hooks, in files of their own ----
+
+
+def load(name):
+    """The module beside this one, which need not be on the path."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, os.path.join(_folder, name + ".py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_steps = None
+
+
+def _hook_framework(module):
+    global _steps
+    if _steps is None:
+        _steps = load("gtrace_steps")
+    _steps.HOOKS[module.__name__](module)
+
+
+def _hook_call():
+    try:
+        load("gtrace_calls").watch(_step_call)
+    except FAILURES as error:
+        give_up("--step-call", error)
+
+
+FRAMEWORKS = (
+    "deepspeed.runtime.engine",
+    "deepspeed.runtime.pipe.engine",
+    "diffusers.schedulers.scheduling_utils",
+    "jax._src.profiler",
+    "lightning.pytorch.loops.training_epoch_loop",
+    "lightning.pytorch.profilers.profiler",
+    "megatron.training",
+    "megatron.training.training",
+    "pytorch_lightning.loops.epoch.training_epoch_loop",
+    "pytorch_lightning.loops.training_epoch_loop",
+    "pytorch_lightning.profilers.profiler",
+    "sglang.srt.model_executor.model_runner",
+    "transformers.trainer_callback",
+    "vllm.v1.worker.gpu.model_runner",
+    "vllm.v1.worker.gpu_model_runner",
+)
+
+
 # ---- when to set them ----
 
 _waiting = {
+    **dict.fromkeys(FRAMEWORKS, _hook_framework),
     "torch": _hook_torch,
     "torch.optim.optimizer": _hook_optimizer,
     "torch._dynamo.eval_frame": _hook_dynamo,
@@ -284,21 +411,52 @@ _waiting = {
 }
 
 
+def wait_for(name, hook):
+    """Have hook called with the module of that name, once that is imported."""
+    other = _waiting.get(name)
+
+    def both(module):
+        try:
+            hook(module)
+        finally:
+            other(module)
+
+    _waiting[name] = both if other else hook
+
+
 def _set_hook(name, module):
+    hook = _waiting.pop(name)
+    if "t" in getattr(sys, "abiflags", ""):
+        # Without the GIL nothing orders what hooks write, and torch's observer is untested.
+        _waiting.clear()
+        warn("steps and operators of Python are not traced: this is a free-threaded build")
+        return
     try:
-        _waiting.pop(name)(module)
-    except _FAILURES:
-        pass
-    if not _waiting:
-        # Not in place: another thread may be iterating over the list.
-        sys.meta_path = [finder for finder in sys.meta_path if finder is not _Finder]
+        hook(module)
+    except FAILURES as error:
+        give_up("the hook in " + name, error)
+
+
+def _find_own(target):
+    """The module that users import; a program's own module of that name comes first."""
+    from importlib.util import spec_from_file_location
+
+    others = [entry for entry in sys.path if entry != _folder]
+    for finder in sys.meta_path:
+        if finder is not _Finder and hasattr(finder, "find_spec"):
+            spec = finder.find_spec("gtrace", others, target)
+            if spec is not None:
+                return spec
+    return spec_from_file_location("gtrace", os.path.join(_folder, "gtrace.py"))
 
 
 class _Finder:
-    """Finds nothing by itself: it lets the others find, and has the loader call us back."""
+    """Finds only gtrace: it lets the others find, and has the loader call us back."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
+        if name == "gtrace":
+            return _find_own(target)
         if name not in _waiting:
             return None
         try:
@@ -308,8 +466,9 @@ class _Finder:
                     if spec is not None:
                         cls._watch(name, spec.loader)
                         return spec
-        except _FAILURES:
+        except FAILURES as error:
             _waiting.pop(name, None)
+            give_up("the hook in " + name, error)
         return None
 
     @staticmethod
@@ -332,8 +491,10 @@ def install():
     settled = True
     if not _path:
         return settled
-    if _waiting and _Finder not in sys.meta_path:
+    if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
+        if _step_call:
+            _hook_call()
     for name in list(_waiting):
         module = sys.modules.get(name)
         if module is None:

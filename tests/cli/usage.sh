@@ -18,6 +18,13 @@ try run --step-range '(' true
 try run --activities mem true
 try run --activities cpu, true
 try run --step-source nvtx true
+try run --step-source call true
+try run --step-call train_step true
+try run --step-call :f true
+try run --step-call m: true
+try run --step-call 'm:f()' true
+try run --step-call m:f --step-source api true
+try run --step-call m:f --step-range step true
 try run --max-buffer 1M true
 try run --max-buffer 1T true
 try run --name a/b true

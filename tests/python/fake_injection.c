@@ -1,6 +1,7 @@
 /*
  * fake_injection.c - a stand-in for libgtrace-inject.so that writes one line for each call to the
- * file FAKE_LOG: what was called, its argument, and the process. FAKE_TRACED=0 refuses to start.
+ * file FAKE_LOG: what was called, its argument, and the process; of a source of steps, its name;
+ * of a warning, its text. FAKE_TRACED=0 refuses to start, FAKE_RANGES=1 wants ranges.
  */
 #include "inject.h"
 
@@ -13,15 +14,25 @@
 GT_EXPORT void fake_log(const char *what);
 GT_EXPORT void fake_cuda_door(void);
 
-static void say(const char *what, uint64_t value)
+static bool started;
+
+static void say_text(const char *what, const char *text)
 {
 	const char *path = getenv("FAKE_LOG");
 	int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
 
 	if (fd < 0)
 		return;
-	dprintf(fd, "%s %lx %d\n", what, (unsigned long)value, (int)getpid());
+	dprintf(fd, "%s %s %d\n", what, text, (int)getpid());
 	close(fd);
+}
+
+static void say(const char *what, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lx", (unsigned long)value);
+	say_text(what, text);
 }
 
 /* For the fake torch: its own lines between ours. */
@@ -39,8 +50,11 @@ int gtrace_inject_start(int door)
 {
 	const char *traced = getenv("FAKE_TRACED");
 
+	if (!door)
+		return started;
 	say("start", (uint64_t)door);
-	return !traced || *traced != '0';
+	started = !traced || *traced != '0';
+	return started;
 }
 
 void gtrace_inject_step(void)
@@ -51,6 +65,49 @@ void gtrace_inject_step(void)
 void gtrace_inject_optimizer_step(uint64_t key)
 {
 	say("optimizer", key);
+}
+
+#define X(id, name) name,
+static const char *const sources[] = { GT_STEP_SOURCES(X) };
+#undef X
+
+int gtrace_inject_source(const char *name)
+{
+	say_text("claim", name);
+	for (int i = GT_STEP_NONE; i < GT_STEP_SOURCE_MAX; i++) {
+		if (!strcmp(name, sources[i]))
+			return i;
+	}
+	return 0;
+}
+
+void gtrace_inject_mark(int source)
+{
+	say_text("mark", sources[source]);
+}
+
+void gtrace_inject_push(const char *text)
+{
+	say_text("push", text);
+}
+
+void gtrace_inject_pop(void)
+{
+	say("pop", 0);
+}
+
+const _Atomic uint32_t *gtrace_inject_ranges(void)
+{
+	static _Atomic uint32_t wanted;
+	const char *ranges = getenv("FAKE_RANGES");
+
+	wanted = ranges && *ranges == '1';
+	return &wanted;
+}
+
+void gtrace_inject_warn(const char *text)
+{
+	say_text("warn", text);
 }
 
 /* FAKE_OPS=1: there is an observer to register. */

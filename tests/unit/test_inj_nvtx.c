@@ -98,6 +98,22 @@ static void test_recording_changes(void **state)
 	assert_event(1, GT_EV_POP, 2, NULL);
 }
 
+/* Those that are not NVTX's nest with those that are. */
+static void test_ranges_of_others(void **state)
+{
+	(void)state;
+	gtrace_inject_push("ours");
+	assert_int_equal(nvtxRangePushA("NVTX's"), 1);
+	assert_int_equal(nvtxRangePop(), 1);
+	gtrace_inject_pop();
+	gtrace_inject_pop(); /* nothing is open */
+	assert_int_equal(standin.event_count, 4);
+	assert_event(0, GT_EV_PUSH, 1, "ours");
+	assert_event(1, GT_EV_PUSH, 2, "NVTX's");
+	assert_event(2, GT_EV_POP, 2, NULL);
+	assert_event(3, GT_EV_POP, 1, NULL);
+}
+
 /* Whatever is pushed, popped, recorded and lost: what arrives pairs by thread, domain and depth. */
 static void test_pairs_always(void **state)
 {
@@ -499,14 +515,23 @@ static void test_other_clients(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_push_pop),      TEST(test_recording_changes),
-		TEST(test_pairs_always),  TEST(test_deep),
-		TEST(test_lost_push),     TEST(test_start_end),
-		TEST(test_attributes),    TEST(test_wide),
-		TEST(test_long),          TEST(test_domains),
-		TEST(test_registered),    TEST(test_thread_names),
-		TEST(test_threads),       TEST(test_steps),
-		TEST(test_step_cache),    TEST(test_inert),
+		TEST(test_push_pop),
+		TEST(test_recording_changes),
+		TEST(test_ranges_of_others),
+		TEST(test_pairs_always),
+		TEST(test_deep),
+		TEST(test_lost_push),
+		TEST(test_start_end),
+		TEST(test_attributes),
+		TEST(test_wide),
+		TEST(test_long),
+		TEST(test_domains),
+		TEST(test_registered),
+		TEST(test_thread_names),
+		TEST(test_threads),
+		TEST(test_steps),
+		TEST(test_step_cache),
+		TEST(test_inert),
 		TEST(test_other_clients),
 	};
 

@@ -28,7 +28,7 @@
 			_exit(__LINE__ % 255 + 1); \
 	} while (0)
 
-#define ALL (1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_API)
+#define ALL ((1U << GT_STEP_SOURCE_MAX) - 2)
 #define LATE                                                                         \
 	{                                                                            \
 		.skip_first = 100, .wait = 1, .warmup = 1, .active = 3, .repeat = 1, \
@@ -95,6 +95,46 @@ static void authority(void **state)
 		check(inj_arena->step == 2);
 		check(inj_arena->step_source == GT_STEP_API);
 		check(inj_steps_frozen() == GT_STEP_NONE);
+	});
+}
+
+static void claimed(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		inj_steps_claim(GT_STEP_LIGHTNING);
+		steps(GT_STEP_OPTIMIZER, 1, 3); /* before Lightning's first mark */
+		check(inj_arena->step == 0);
+		steps(GT_STEP_LIGHTNING, 0, 2);
+		inj_steps_claim(GT_STEP_DEEPSPEED); /* a lesser one */
+		inj_steps_claim(GT_STEP_LIGHTNING);
+		steps(GT_STEP_DEEPSPEED, 0, 5);
+		steps(GT_STEP_LIGHTNING, 0, 1);
+		check(inj_arena->step == 3);
+		steps(GT_STEP_API, 0, 1);
+		check(inj_arena->step == 1);
+		check(inj_arena->step_source == GT_STEP_API);
+	});
+	in_session(GT_MODE_STEPS, ALL, GT_SCHEDULE_DEFAULT, {
+		steps(GT_STEP_OPTIMIZER, 1, 2);
+		inj_steps_claim(GT_STEP_LIGHTNING); /* too late */
+		steps(GT_STEP_LIGHTNING, 0, 5);
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(inj_arena->step == 3);
+	});
+	in_session(GT_MODE_STEPS, 1U << GT_STEP_OPTIMIZER, LATE, {
+		check(!gtrace_inject_source("lightning")); /* is not asked for, nor claimed */
+		steps(GT_STEP_OPTIMIZER, 1, 3);
+		check(inj_arena->step == 3);
+	});
+	in_session(GT_MODE_STEPS, ALL, LATE, {
+		check(gtrace_inject_source("lightning") == GT_STEP_LIGHTNING);
+		check(!gtrace_inject_source("none") && !gtrace_inject_source(""));
+		gtrace_inject_mark(GT_STEP_LIGHTNING);
+		gtrace_inject_mark(GT_STEP_NONE);
+		gtrace_inject_mark(GT_STEP_SOURCE_MAX);
+		gtrace_inject_mark(-1);
+		check(inj_arena->step == 1);
 	});
 }
 
@@ -265,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_source),
 		cmocka_unit_test(authority),
+		cmocka_unit_test(claimed),
 		cmocka_unit_test(frozen_by_warmup),
 		cmocka_unit_test(only_what_was_asked_for),
 		cmocka_unit_test(recording_ends_with_the_first_mark),

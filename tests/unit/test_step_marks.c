@@ -83,6 +83,16 @@ static void sources(void **state)
 	assert_int_equal(steps.count, 1);
 }
 
+static void names(void **state)
+{
+	(void)state;
+	assert_string_equal(gt_step_source_name(GT_STEP_NONE), "none");
+	assert_string_equal(gt_step_source_name(GT_STEP_OPTIMIZER), "optimizer");
+	assert_string_equal(gt_step_source_name(GT_STEP_TRANSFORMERS), "transformers");
+	assert_string_equal(gt_step_source_name(GT_STEP_API), "api");
+	assert_string_equal(gt_step_source_name(GT_STEP_SOURCE_MAX), "none");
+}
+
 static void bounded(void **state)
 {
 	uint32_t i;
@@ -121,8 +131,11 @@ static void medians(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(find, setup),    cmocka_unit_test_setup(out_of_order, setup),
-		cmocka_unit_test_setup(sources, setup), cmocka_unit_test_setup(bounded, setup),
+		cmocka_unit_test_setup(find, setup),
+		cmocka_unit_test_setup(out_of_order, setup),
+		cmocka_unit_test_setup(sources, setup),
+		cmocka_unit_test_setup(bounded, setup),
+		cmocka_unit_test(names),
 		cmocka_unit_test_setup(medians, setup),
 	};
 

@@ -1,0 +1,238 @@
+"""Mark steps and ranges of a Python program for 'gtrace run'.
+
+    import gtrace
+
+    for batch in loader:
+        with gtrace.range("forward"):
+            loss = model(batch)
+        ...
+        gtrace.step()
+
+In a program that does not run under 'gtrace run' all of it does nothing. Under 'gtrace run' this
+module can be imported as it is; copy it into your project, under whatever terms suit you, to have
+it everywhere. It needs Python 3.6. gtrace-python(3) describes it.
+"""
+
+import os
+from functools import wraps
+
+__all__ = ["profile", "range", "step"]
+
+_DOOR_API = 4  # enum gt_door in lib/wire.h
+
+_path = os.environ.get("GTRACE_INJECTION")
+
+
+def _nothing(*args):
+    pass
+
+
+class _Off:
+    value = 0
+
+
+class _Unopened:
+    @property
+    def value(self):
+        _open()
+        return _recording.value
+
+
+def _first_step():
+    _open()
+    _step()
+
+
+# What is used: at first the look for gtrace, then its functions or nothing.
+_step = _first_step
+_push = _pop = _nothing
+_recording = _Unopened()  # of ctypes; its value is not 0 while ranges are wanted
+
+
+def _open():
+    """Start the session. Whatever goes wrong, the program runs as without us."""
+    global _step, _push, _pop, _recording
+    _step, _recording = _nothing, _Off()
+    if not _path:
+        return
+    try:
+        from ctypes import POINTER, PyDLL, c_char_p, c_int, c_uint32
+
+        # Each is over before another thread could use the GIL, but for a step before a window.
+        library = PyDLL(_path)
+        if library.gtrace_inject_start(c_int(_DOOR_API)) != 1:
+            return
+        library.gtrace_inject_ranges.restype = POINTER(c_uint32)
+        library.gtrace_inject_push.argtypes = [c_char_p]
+        for function in (library.gtrace_inject_step, library.gtrace_inject_push,
+                         library.gtrace_inject_pop):
+            function.restype = None
+        _push, _pop = library.gtrace_inject_push, library.gtrace_inject_pop
+        _recording = library.gtrace_inject_ranges().contents
+        _step = library.gtrace_inject_step
+    except Exception:
+        pass
+
+
+def step():
+    """A step of the program ends here and the next one begins: call it once an iteration, in the
+    thread that drives the loop. The first call ends step 0."""
+    _step()
+
+
+class range:
+    """A range of the calling thread in the trace, for a with statement or as a decorator. Ranges of
+    a thread nest: it must end where it began, and not wait for others of an event loop."""
+
+    def __init__(self, name):
+        self.name = name
+        self._begun = []
+
+    def __enter__(self):
+        if _recording.value:
+            _push(str(self.name).encode("utf-8", "replace"))
+            self._begun.append(True)
+        else:
+            self._begun.append(False)
+        return self
+
+    def __exit__(self, *error):
+        if self._begun.pop():
+            _pop()
+
+    def __call__(self, function):
+        name = self.name
+        if not _path:
+            return function
+
+        @wraps(function)
+        def call(*args, **kwargs):
+            if not _recording.value:
+                return function(*args, **kwargs)
+            with range(name):
+                return function(*args, **kwargs)
+
+        @wraps(function)
+        async def call_async(*args, **kwargs):
+            with range(name):
+                return await function(*args, **kwargs)
+
+        return call_async if _is_async(function) else call
+
+
+def _is_async(function):
+    """Inspect, which knows it, is not worth its import."""
+    return getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x80  # CO_COROUTINE
+
+
+# ---- profile ----
+
+
+_told = False
+
+
+def _session():
+    """What the command line has set, by the names of profile()'s arguments."""
+    set_to = {}
+    for part in os.environ.get("GTRACE_SCHEDULE", "").split(","):
+        name, _, value = part.partition("=")
+        if value.isdigit():
+            set_to[name] = int(value)
+    set_to["activities"] = set(os.environ.get("GTRACE_ACTIVITIES", "cpu,gpu").split(","))
+    set_to["profile_memory"] = "mem" in set_to["activities"]
+    return set_to
+
+
+def _activities(given):
+    """Words as those of --activities, from words or torch.profiler.ProfilerActivity."""
+    words = {str(getattr(one, "name", one)).lower() for one in given}
+    return {"gpu" if word == "cuda" else word for word in words}
+
+
+def _tell(given):
+    """The command line rules. Say once what was asked for and is otherwise."""
+    global _told
+    if _told or not _path:
+        return
+    _told = True
+    try:
+        from ctypes import PyDLL, c_char_p
+
+        if given.get("activities") is not None:
+            given["activities"] = _activities(given["activities"])
+        set_to = _session()
+        differ = []
+        for name, asked in sorted(given.items()):
+            if asked is not None and name in set_to and set_to[name] != asked:
+                value = set_to[name]
+                if isinstance(value, set):
+                    value = ",".join(sorted(value))
+                differ.append("%s is %s" % (name, value))
+        if differ:
+            text = "the options of 'gtrace run' rule, not those of gtrace.profile(): "
+            warn = PyDLL(_path).gtrace_inject_warn
+            warn.argtypes, warn.restype = [c_char_p], None
+            warn((text + ", ".join(differ)).encode("utf-8", "replace"))
+    except Exception:
+        pass
+
+
+class profile:
+    """Steps of the program, with the arguments of torch.profiler's wrappers.
+
+    As a decorator, each call of the function that returns is a step. In a with statement, step()
+    ends a step; where the block calls none, the block is one. 'gtrace run' has decided before the
+    program began what is recorded, of which steps, and where it goes: so these arguments change
+    nothing but enabled, and where they differ that is said once.
+    """
+
+    def __new__(cls, function=None, **arguments):
+        self = super().__new__(cls)
+        if function is None:
+            return self
+        self.__init__(**arguments)
+        return self(function)  # @profile without parentheses
+
+    def __init__(self, *, enabled=True, profile_name=None, activities=None,
+                 record_shapes=None, profile_memory=None, output_dir=None, skip_first=None,
+                 wait=None, warmup=None, active=None, repeat=None, with_stack=None,
+                 with_flops=None, with_modules=None):
+        self.enabled = bool(enabled) and bool(_path)
+        self._steps = 0
+        if self.enabled:
+            _tell({"activities": activities, "record_shapes": record_shapes,
+                   "profile_memory": profile_memory, "skip_first": skip_first, "wait": wait,
+                   "warmup": warmup, "active": active, "repeat": repeat, "with_stack": with_stack,
+                   "with_flops": with_flops, "with_modules": with_modules})
+
+    def step(self):
+        """A step ends here and the next one begins."""
+        self._steps += 1
+        if self.enabled:
+            step()
+
+    def __enter__(self):
+        self._steps = 0
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None and not self._steps:
+            self.step()
+
+    def __call__(self, function):
+        if not self.enabled:
+            return function
+
+        @wraps(function)
+        def call(*args, **kwargs):
+            result = function(*args, **kwargs)
+            step()
+            return result
+
+        @wraps(function)
+        async def call_async(*args, **kwargs):
+            result = await function(*args, **kwargs)
+            step()
+            return result
+
+        return call_async if _is_async(function) else call

@@ -1,0 +1,180 @@
+"""--step-call MODULE:QUALNAME: a Python function whose calls are the steps of the program.
+
+From Python 3.12 on sys.monitoring tells which functions return, by whatever name they are called;
+every other function is told once. Before, the name is made to stand for a function that calls the
+program's and marks the step. Nothing here uses sys.settrace(), which is the debugger's.
+"""
+
+import atexit
+import sys
+from functools import wraps
+
+from gtrace_hook import FAILURES, Source, give_up, is_traced, wait_for, warn
+
+_TOOL_IDS = (3, 4, 5, 2, 1, 0)  # those without a meaning in sys.monitoring first
+
+# How many calls a program makes before its function is defined: importing torch takes a million.
+_CALLS_MAX = 20 * 1000 * 1000
+
+_source = Source("call")
+
+
+def watch(step_call):
+    module_name, _, qualname = step_call.rpartition(":")
+    atexit.register(_report, step_call, module_name, qualname)
+    if hasattr(sys, "monitoring"):
+        _monitor(module_name, qualname)
+    elif module_name == "__main__":
+        _wait_for_main(qualname)
+    else:
+        wait_for(module_name, lambda module: _wrap(module, qualname))
+
+
+def _resolve(owner, qualname):
+    for name in qualname.split("."):
+        owner = getattr(owner, name)
+    return owner
+
+
+# ---- from 3.12 on ----
+
+
+def _monitor(module_name, qualname):
+    monitoring = sys.monitoring
+    disable = monitoring.DISABLE
+    returned = monitoring.events.PY_RETURN
+    get_frame = sys._getframe
+
+    def on_return(code, offset, value):
+        try:
+            if (code.co_qualname != qualname
+                    or get_frame(1).f_globals.get("__name__") != module_name):
+                return disable
+            _source.mark()
+        except FAILURES as error:
+            stop()
+            give_up("--step-call", error)
+        return None
+
+    def stop():
+        monitoring.set_events(tool, monitoring.events.NO_EVENTS)
+        monitoring.free_tool_id(tool)
+
+    free = [number for number in _TOOL_IDS if monitoring.get_tool(number) is None]
+    if not free:
+        raise RuntimeError("other tools have all places of sys.monitoring")
+    tool = free[0]
+    monitoring.use_tool_id(tool, "gtrace")
+    monitoring.register_callback(tool, returned, on_return)
+    monitoring.set_events(tool, returned)
+
+
+# ---- before 3.12 ----
+
+
+def _wrap(module, qualname):
+    owner_name, _, name = qualname.rpartition(".")
+    try:
+        owner = _resolve(module, owner_name) if owner_name else module
+        found = next(vars(cls)[name] for cls in getattr(owner, "__mro__", [owner])
+                     if name in vars(cls))
+    except (AttributeError, StopIteration):
+        return  # _report() says so
+    kind = type(found)
+    bound = kind in (staticmethod, classmethod)
+    function = found.__func__ if bound else found
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        result = function(*args, **kwargs)
+        try:
+            _source.mark()
+        except FAILURES as error:
+            give_up("--step-call", error)
+        return result
+
+    setattr(owner, name, kind(call) if bound else call)
+
+
+def _is_code_of(code, function):
+    for _ in range(100):
+        if getattr(function, "__code__", None) is code:
+            return True
+        function = getattr(function, "__wrapped__", None)
+    return False
+
+
+def _wait_for_main(qualname):
+    """Nobody is told when the main program defines a function: look whenever one is called."""
+    from sys import getprofile, setprofile
+
+    first = qualname.partition(".")[0]
+    main = vars(sys.modules["__main__"])
+    calls = 0
+    running = None  # the frame of a call that came before the function was wrapped
+
+    def stop():
+        if getprofile() is on_call:
+            setprofile(None)
+
+    def look(frame):
+        nonlocal running
+        try:
+            function = _resolve(sys.modules["__main__"], qualname)
+        except AttributeError:
+            return
+        if _is_code_of(frame.f_code, function):
+            running = frame
+        else:
+            stop()
+        _wrap(sys.modules["__main__"], qualname)
+
+    def on_call(frame, event, arg):
+        nonlocal calls
+        try:
+            if running is not None:
+                if frame is running and event == "return":
+                    stop()
+                    _source.mark()
+            elif event == "call":
+                calls += 1
+                if first in main:
+                    look(frame)
+                elif calls == _CALLS_MAX:
+                    stop()
+        except FAILURES as error:
+            stop()
+            give_up("--step-call", error)
+
+    if getprofile() is None:
+        setprofile(on_call)
+
+
+# ---- the end ----
+
+
+def _why_not(module_name, qualname):
+    """Why no call was seen, and whether this process was to make one at all."""
+    module = sys.modules.get(module_name)
+    if module is None:
+        return "%s was never imported" % module_name, False
+    try:
+        function = _resolve(module, qualname)
+    except AttributeError:
+        return "%s has no %s" % (module_name, qualname), module_name != "__main__"
+    known_as = (getattr(function, "__module__", module_name),
+                getattr(function, "__qualname__", qualname))
+    if known_as != (module_name, qualname):
+        return "it is %s:%s" % known_as, True
+    return "it was never called", False
+
+
+def _report(step_call, module_name, qualname):
+    if _source.marked:
+        return
+    try:
+        why, expected = _why_not(module_name, qualname)
+        if expected or is_traced():
+            warn("no step by --step-call %s: %s" % (step_call, why))
+    except FAILURES:
+        pass

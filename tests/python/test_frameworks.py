@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The steps of frameworks: fake ones of the shape that the hooks rely on, and those that the
+Pythons of GTRACE_TEST_TORCH (separated by colons) have, on the CPU.
+
+usage: test_frameworks.py BUILD [PYTHON...]
+"""
+
+import ast
+import gzip
+import json
+import os
+import sys
+
+import fake_torch
+from fake_frameworks import NEW_LIGHTNING, FIT_NEW, PROGRAMS, TRANSFORMERS
+from harness import HERE, Hook, Place, Skip, case, equal, main, run
+
+REAL = os.path.join(os.path.dirname(HERE), 'gpu', 'frameworks')
+
+
+def run_fake(hook, place, files, code, **env):
+    for name, text in files.items():
+        place.write(f'lib/{name}', text)
+    script = place.write('script.py', code)
+    return hook.run(place, script, path=[fake_torch.write(place, '2')], **env)
+
+
+def fake(name):
+    files, code, calls = PROGRAMS[name]
+
+    def test(hook):
+        with Place() as place:
+            done = run_fake(hook, place, files, code)
+            equal((done.seen(), done.calls), ((0, '', ''), calls))
+            source = name.split('_')[0].replace('pytorch', 'lightning')
+            equal({line.split()[1] for line in done.lines if line.startswith(('claim', 'mark'))},
+                  {source})
+    test.__name__ = 'steps_of_' + name
+    case(test)
+
+
+for NAME in PROGRAMS:
+    fake(NAME)
+
+
+@case
+def every_framework_that_is_waited_for_has_a_hook(hook):
+    def names(file, kind):
+        with open(f'{hook.folder}/{file}.py') as source:
+            tree = ast.parse(source.read())
+        return next({ast.literal_eval(key) for key in getattr(node.value, 'keys', None)
+                     or node.value.elts}
+                    for node in tree.body if isinstance(node, ast.Assign)
+                    and node.targets[0].id == kind)
+    equal(names('gtrace_hook', 'FRAMEWORKS'), names('gtrace_steps', 'HOOKS'))
+
+
+@case
+def actions_of_lightning_are_ranges(hook):
+    with Place() as place:
+        done = run_fake(hook, place, NEW_LIGHTNING, FIT_NEW + 'fit([1], 6)\n', FAKE_RANGES='1')
+        equal(done.seen(), (0, '', ''))
+        equal(done.calls, ['start', 'claim', 'start', *6 * ['push', 'pop'], 'mark'])
+        assert 'push run_training_batch' in done.lines[3], done.lines[3]
+
+
+@case
+def frameworks_of_another_shape_are_told_once(hook):
+    """A new version may lack what a hook needs, at its import or in a call."""
+    with Place() as place:
+        done = run_fake(hook, place, {**TRANSFORMERS, 'transformers/trainer_callback.py': ''},
+                        'import transformers.trainer_callback\nprint("on")\n')
+        equal((done.seen(), done.calls), ((0, 'on\n', ''), ['warn']))
+        assert 'transformers.trainer_callback failed and is gone (AttributeError' in done.lines[0]
+    files = {name: text.replace('.ready += 1', '.number = 1').replace('self.ready = self, 0',
+                                                                      'self.number = self, 0')
+             for name, text in NEW_LIGHTNING.items()}
+    with Place() as place:
+        done = run_fake(hook, place, files, FIT_NEW + '''
+advance = Loop.advance
+fit([], 1)
+assert Loop.advance is advance.__wrapped__
+''')
+        equal((done.seen(), done.calls), ((0, '', ''), ['start', 'claim', 'warn', 'start']))
+        assert '_TrainingEpochLoop.advance failed and is gone' in done.lines[2], done.lines
+
+
+@case
+def exceptions_of_the_program_pass(hook):
+    with Place() as place:
+        files, _, _ = PROGRAMS['megatron']
+        done = run_fake(hook, place, files, '''
+from megatron.training.training import train_step
+def fail():
+    raise KeyError(7)
+for i in range(2):
+    try:
+        train_step(fail)
+    except KeyError as error:
+        assert error.args == (7,)
+train_step(lambda: 5)
+''')
+        equal((done.seen(), done.calls), ((0, '', ''), ['start', 'claim', 'mark']))
+
+
+@case
+def untraced_frameworks_run_as_ever(hook):
+    for name, (files, code, _) in PROGRAMS.items():
+        with Place() as place:
+            done = run_fake(hook, place, files, code, FAKE_TRACED='0')
+            equal((name, done.seen(), set(done.calls)), (name, (0, '', ''), {'start'}))
+
+
+# ---- the real ones ------------------------------------------------------------------------------
+
+STEPS = 10
+
+
+def real(script, *options, source):
+    def test(hook):
+        tried = False
+        for python in hook.pythons:
+            with Place() as place:
+                env = {'HOME': place.path, 'CUDA_VISIBLE_DEVICES': '', 'HF_HUB_OFFLINE': '1'}
+                argv = [python, f'{REAL}/{script}.py', str(STEPS), *options]
+                if run(place, argv, env).status:
+                    continue
+                tried = True
+                done = run(place, [f'{hook.build}/gtrace', 'run', '-q', '--active', '20',
+                                   '--name', 'it', '--', *argv],
+                           {**env, 'GTRACE_INJECTION': f'{hook.build}/libgtrace-inject.so'})
+                equal(done.status, 0)
+                assert f'steps {STEPS}' in done.out.splitlines(), done.out
+                with gzip.open(f'{place.path}/it-rank0.trace.json.gz') as file:
+                    trace = json.load(file)
+                equal(trace['gtrace']['step_source'], source)
+                names = {event['name'] for event in trace['traceEvents']}
+                # the first mark ends step 0, the last one begins a step that never ends
+                first = 3
+                equal({name for name in names if name.startswith('ProfilerStep#')},
+                      {f'ProfilerStep#{step}' for step in range(first, STEPS + 1)})
+        if not tried:
+            raise Skip(f'no Python of GTRACE_TEST_TORCH runs {script}.py')
+    test.__name__ = '_'.join(['steps_of_real', script, *options])
+    case(test)
+
+
+real('trainer', source='transformers')
+real('fit', 'accumulate', source='lightning')
+real('fit', 'manual', source='lightning')
+real('accelerated', source='optimizer')
+real('diffusion', 'pipeline', source='diffusers')
+real('diffusion', 'loop', source='diffusers')
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    HOOK = Hook(sys.argv[1])
+    HOOK.build = os.path.abspath(sys.argv[1])
+    HOOK.pythons = [python for python in sys.argv[2:] or
+                    os.environ.get('GTRACE_TEST_TORCH', '').split(':') if python]
+    sys.exit(main(HOOK))
