@@ -3,13 +3,17 @@
 
 #define HELP_COLUMN 30
 
+static bool is_named(const char *name, const char *text, size_t len)
+{
+	return strlen(name) == len && !strncmp(name, text, len);
+}
+
 static const struct opt *find_long(const struct opt_command *command, const char *name, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i < command->count; i++)
-		if (strlen(command->opts[i].name) == len &&
-		    !strncmp(command->opts[i].name, name, len))
+		if (is_named(command->opts[i].name, name, len))
 			return &command->opts[i];
 	return NULL;
 }
@@ -158,6 +162,23 @@ static int set(const struct opt *opt, const char *text, bool on, struct gt_err *
 	return -EINVAL;
 }
 
+/* The flag that --no-name clears: --name or --with-name. */
+static const struct opt *find_negated(const struct opt_command *command, const char *name,
+				      size_t len)
+{
+	static const char with[] = "with-";
+
+	for (size_t i = 0; i < command->count; i++) {
+		const struct opt *opt = &command->opts[i];
+		size_t skip = strncmp(opt->name, with, sizeof(with) - 1) ? 0 : sizeof(with) - 1;
+
+		if (opt->type == OPT_IS_FLAG &&
+		    (is_named(opt->name, name, len) || is_named(opt->name + skip, name, len)))
+			return opt;
+	}
+	return NULL;
+}
+
 /* "--name", "--name=value", "--name value", "--no-name". *index moves over a separate value. */
 static int parse_long(const struct opt_command *command, int argc, char **argv, int *index,
 		      struct gt_err *err)
@@ -168,10 +189,8 @@ static int parse_long(const struct opt_command *command, int argc, char **argv, 
 	bool on = true;
 
 	if (!opt && len > 3 && !strncmp(name, "no-", 3)) {
-		opt = find_long(command, name + 3, len - 3);
+		opt = find_negated(command, name + 3, len - 3);
 		on = false;
-		if (opt && opt->type != OPT_IS_FLAG)
-			opt = NULL;
 	}
 	if (!opt)
 		return gt_err_set(err, -EINVAL, "unknown option '--%.*s'", (int)GT_MIN(len, 200u),

@@ -23,7 +23,7 @@ struct opt { /* made by the macros below */
 	const char *const *choices; /* NULL-terminated */
 };
 
-/* --name sets *to, --no-name clears it. */
+/* --name sets *to, --no-name clears it; of --with-name, --no-name does so, too. */
 #define OPT_FLAG(c, text, to, what)                                                              \
 	{                                                                                        \
 		.type = OPT_IS_FLAG, .letter = (c), .name = (text), .flag = (to), .help = (what) \

@@ -207,6 +207,7 @@ static char **target_environment(struct run *run)
 					    run_step_sources[run->options.step_source] };
 	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
 	vars[count++] = (struct gt_envvar){ GT_ENV_ACTIVITIES, run->options.activities };
+	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, run->options.with_shapes ? "shapes" : "" };
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */
@@ -340,6 +341,8 @@ static int start_loop(struct run *run, struct gt_err *err)
 		.ctx = run,
 		.recorder = { .schedule = run->options.schedule,
 			      .command = run->command,
+			      .with_shapes = run->options.with_shapes,
+			      .with_flops = run->options.with_flops,
 			      .host = run->host,
 			      .environment = run->environment },
 		.idle = on_idle,

@@ -60,6 +60,12 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING(0, "activities", &run->activities, "LIST",
 			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
 			   "or both (cpu,gpu)"),
+		OPT_FLAG(0, "with-shapes", &run->with_shapes,
+			 "of each operator the sizes, strides and types of\n"
+			 "its inputs (on; --no-shapes)"),
+		OPT_FLAG(0, "with-flops", &run->with_flops,
+			 "tables of the trace have FLOPs, from the shapes\n"
+			 "(on; --no-flops)"),
 		OPT_CHOICE(0, "cuda-graph", &run->cuda_graph, "LEVEL", run_cuda_graphs,
 			   "node: each kernel of a CUDA graph (node);\n"
 			   "graph: each graph as one, which costs less"),
@@ -92,20 +98,20 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 }
 
 /* The words of --activities, with commas; false: the list is not made of these. */
-static bool parse_activities(const char *list, bool *ret_gpu)
+static bool parse_activities(const char *list, bool *ret_cpu, bool *ret_gpu)
 {
-	bool cpu = false;
 	size_t len;
 
+	*ret_cpu = false;
 	*ret_gpu = false;
 	for (;; list += len + 1) {
 		len = strcspn(list, ",");
 		if (len != 3 || (strncmp(list, "cpu", len) && strncmp(list, "gpu", len)))
 			return false;
-		cpu |= *list == 'c';
+		*ret_cpu |= *list == 'c';
 		*ret_gpu |= *list == 'g';
 		if (!list[len])
-			return cpu || *ret_gpu;
+			return *ret_cpu || *ret_gpu;
 	}
 }
 
@@ -150,9 +156,11 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		.schedule = GT_SCHEDULE_DEFAULT,
 		.max_buffer_bytes = MAX_BUFFER_DEFAULT,
 		.activities = "cpu,gpu",
+		.with_shapes = true,
+		.with_flops = true,
 	};
 	struct gt_err err;
-	bool gpu;
+	bool cpu, gpu;
 	int operand;
 
 	run.output_dir = getenv(GT_ENV_OUTPUT_DIR);
@@ -167,10 +175,12 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE, "run: --output-dir takes a directory, not ''");
 	if (run.name && gt_session_check_name(run.name, &err) < 0)
 		die(STATUS_OWN_FAILURE, "run: --name '%s': %s", run.name, err.msg);
-	if (!parse_activities(run.activities, &gpu))
+	if (!parse_activities(run.activities, &cpu, &gpu))
 		die(STATUS_OWN_FAILURE, "run: --activities takes cpu, gpu or cpu,gpu, not '%s'",
 		    run.activities);
 	run.no_gpu = !gpu;
+	run.with_shapes &= cpu;
+	run.with_flops &= run.with_shapes;
 	if (run.step_range)
 		check_regex(run.step_range);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)

@@ -30,6 +30,8 @@ struct run_options { /* strings are of argv and the environment */
 	bool force;
 	const char *activities; /* what is recorded: words with commas */
 	bool no_gpu;            /* "gpu" is not among them */
+	bool with_shapes;       /* of operators */
+	bool with_flops;        /* readers are to compute them from the shapes */
 	int step_source;        /* enum run_step_source */
 	const char *step_range; /* NULL: none */
 	const char *step_call;  /* MODULE:QUALNAME; NULL: none */

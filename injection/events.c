@@ -190,6 +190,12 @@ void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)
 	return ev;
 }
 
+void inj_shrink(void *event, uint32_t size_bytes)
+{
+	((struct gt_ev *)event)->size_bytes = (uint16_t)size_bytes;
+	inj_self->reserved = size_bytes;
+}
+
 void inj_commit(void)
 {
 	inj_event_end(inj_self);

@@ -37,6 +37,8 @@ uint64_t inj_now_ns(void); /* CLOCK_REALTIME */
  * step; the caller fills the rest and calls inj_commit() before anything else.
  */
 void *inj_reserve(enum gt_event_type type, uint32_t size_bytes);
+/* The event that was reserved last has no more bytes than these; before inj_commit(). */
+void inj_shrink(void *event, uint32_t size_bytes);
 void inj_commit(void);
 
 /* ---- names.c ---- */
@@ -93,10 +95,11 @@ GT_EXPORT void gtrace_inject_resume(void);
 
 /*
  * Torch was imported: register our observer of its operators. 1: call torch.empty(0, device="cpu")
- * on this thread, and then the second function; 0: there is nothing to do.
+ * on this thread, and then the second function; 2: and in between those whose inputs are known, of
+ * show_inputs() in gtrace_hook.py; 0: there is nothing to do.
  */
 GT_EXPORT int gtrace_inject_ops_test(void);
-/* Keep the observer, if it saw that call. at_once: the first operator starts the session. */
+/* Keep the observer, if it saw what was called. at_once: the first operator starts the session. */
 GT_EXPORT int gtrace_inject_ops_begin(int at_once);
 
 /* ---- python.c: into a Python that the start-up hook did not reach ---- */

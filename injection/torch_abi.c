@@ -108,6 +108,9 @@ static int is_torch(struct dl_phdr_info *info, size_t size, void *ret)
 	X(make, "_ZN2at14RecordFunctionC1ENS_11RecordScopeE")                 \
 	X(destroy, "_ZN2at14RecordFunctionD1Ev")
 
+/* Of libc10.so, which libtorch_cpu.so needs. */
+#define UNDEFINED "_ZN3c1019UndefinedTensorImpl10_singletonE"
+
 const char *torch_abi_find(struct torch_abi *abi)
 {
 	void (*make)(void *object, uint8_t scope);
@@ -128,6 +131,7 @@ const char *torch_abi_find(struct torch_abi *abi)
 		return "this version of torch lacks what is needed";
 	SYMBOLS(X)
 #undef X
+	abi->undefined = dlsym(library, UNDEFINED);
 	/* The handle is kept: torch stays as long as its observer. */
 	return find_layout(abi, make, destroy) ? NULL : "this version of torch is not known";
 }

@@ -44,6 +44,7 @@ struct torch_abi {
 	void (*disable)(uint64_t handle);                /* likewise */
 	const char *(*name)(const char *function);       /* borrowed; while the op runs */
 	uint64_t (*thread)(void); /* torch's number of the calling thread, from 1 */
+	const void *undefined; /* the c10::TensorImpl of a tensor that is none; NULL: not found */
 	uint16_t sequence_at;
 	uint16_t fwd_thread_at;
 };
@@ -63,6 +64,17 @@ static inline uint64_t torch_u64(const char *function, uint16_t at)
 
 	memcpy(&value, function + at, sizeof(value));
 	return value;
+}
+
+/* inputs_, of torch_inputs_count() c10::IValue, as long as the operator runs; may be NULL. */
+static inline const char *torch_inputs(const char *function, const struct torch_abi *abi)
+{
+	return (const char *)(uintptr_t)torch_u64(function, abi->sequence_at + 8);
+}
+
+static inline uint64_t torch_inputs_count(const char *function, const struct torch_abi *abi)
+{
+	return torch_u64(function, abi->sequence_at + 16);
 }
 
 static inline uint8_t torch_scope(const char *function)

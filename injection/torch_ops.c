@@ -10,6 +10,7 @@
 #include "env.h"
 #include "events.h"
 #include "torch_abi.h"
+#include "torch_inputs.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,9 +43,11 @@ enum observer {
 static _Atomic int observer; /* enum observer */
 static _Atomic bool enabled; /* torch calls us; after registration the control thread's to change */
 static _Atomic(const char *) problem;
+static _Atomic bool inputs_unknown; /* is to be said */
 static struct torch_abi torch;
 static uint64_t handle;
 static pid_t registered_pid;
+static bool with_inputs; /* set before the first event */
 
 static struct {
 	uint64_t thread;
@@ -144,10 +147,32 @@ static bool op_unlink(struct op *op)
 
 /* ---- events ---- */
 
+/* At at in an event of which size bytes are used so far, and GT_INPUTS_MAX more are reserved. */
+static uint32_t put_inputs(void *event, uint32_t size, const char *function)
+{
+	char *at = (char *)event + size;
+	uint32_t len, padded;
+
+	if (!with_inputs)
+		return 0;
+	len = torch_inputs_put(at, torch_inputs(function, &torch),
+			       torch_inputs_count(function, &torch));
+	padded = GT_PAD8(len);
+	memset(at + len, 0, padded - len);
+	inj_shrink(event, size + padded);
+	return len;
+}
+
+static uint32_t inputs_max(void)
+{
+	return with_inputs ? GT_INPUTS_MAX : 0;
+}
+
 static bool put_op(const struct op *op, const char *function, const char *name)
 {
 	uint32_t name_id = inj_intern(name, strlen(name));
-	struct gt_ev_op *ev = name_id ? inj_reserve(GT_EV_OP, sizeof(*ev)) : NULL;
+	struct gt_ev_op *ev = name_id ? inj_reserve(GT_EV_OP, (uint32_t)sizeof(*ev) + inputs_max())
+				      : NULL;
 
 	if (!ev)
 		return false;
@@ -157,7 +182,7 @@ static bool put_op(const struct op *op, const char *function, const char *name)
 	ev->name_id = name_id;
 	ev->depth = op->depth;
 	ev->stack_id = 0;
-	ev->inputs_bytes = 0;
+	ev->inputs_bytes = put_inputs(ev, sizeof(*ev), function);
 	inj_commit();
 	return true;
 }
@@ -174,11 +199,11 @@ static void put_op_end(const struct op *op)
 }
 
 /* The name of a record_function() is often made up for it alone, so it is not interned. */
-static bool put_user(const struct op *op, const char *name)
+static bool put_user(const struct op *op, const char *function, const char *name)
 {
 	uint32_t len = (uint32_t)strnlen(name, GT_INLINE_MAX);
 	uint32_t size = (uint32_t)sizeof(struct gt_ev_range) + GT_PAD8(len);
-	struct gt_ev_range *ev = inj_reserve(GT_EV_PUSH, size);
+	struct gt_ev_range *ev = inj_reserve(GT_EV_PUSH, size + inputs_max());
 
 	if (!ev)
 		return false;
@@ -186,9 +211,9 @@ static bool put_user(const struct op *op, const char *name)
 	ev->domain_id = GT_DOMAIN_TORCH;
 	ev->name_id = 0;
 	ev->len_bytes = len;
-	ev->inputs_bytes = 0;
 	memcpy(ev->bytes, name, len);
 	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
+	ev->inputs_bytes = put_inputs(ev, size, function);
 	inj_commit();
 	return true;
 }
@@ -221,6 +246,11 @@ static void look_at_test(const char *function)
 {
 	int64_t sequence = (int64_t)torch_u64(function, torch.sequence_at);
 
+	if (test.seen && with_inputs) {
+		torch_inputs_test(torch.name(function), torch_inputs(function, &torch),
+				  torch_inputs_count(function, &torch));
+		return;
+	}
 	if (torch_u64(function, TORCH_THREAD_AT) == test.thread && !torch_scope(function) &&
 	    sequence >= -1 && sequence < INT64_C(1) << 48 &&
 	    !torch_u64(function, torch.fwd_thread_at) &&
@@ -269,7 +299,7 @@ static struct torch_context **on_start(struct torch_context **ret, const char *f
 	op = name ? op_new(kind) : NULL;
 	if (!op)
 		return ret;
-	put = kind == STACK_USER ? put_user(op, name) : put_op(op, function, name);
+	put = kind == STACK_USER ? put_user(op, function, name) : put_op(op, function, name);
 	if (!put) {
 		free(op);
 		return ret;
@@ -309,6 +339,14 @@ static bool asked_for(void)
 	return !activities || strstr(activities, "cpu");
 }
 
+/* And their inputs? */
+static bool inputs_asked_for(void)
+{
+	const char *with = getenv(GT_ENV_WITH);
+
+	return with && strstr(with, "shapes");
+}
+
 static int give_up(const char *why)
 {
 	atomic_store(&problem, why);
@@ -334,6 +372,9 @@ int gtrace_inject_ops_test(void)
 	if (!atomic_compare_exchange_strong(&observer, &none, OBSERVER_TESTING))
 		return 0;
 	memset(callback.scopes, true, sizeof(callback.scopes));
+	with_inputs = inputs_asked_for();
+	callback.needs_inputs = with_inputs;
+	torch_inputs_begin_test(torch.undefined);
 	if (pthread_atfork(before_fork, after_fork, after_fork))
 		inj_log(GT_LOG_DEBUG, "no hook for fork");
 	registered_pid = getpid();
@@ -341,7 +382,7 @@ int gtrace_inject_ops_test(void)
 	test.seen = 0;
 	atomic_store(&enabled, true);
 	handle = torch.add(callback);
-	return handle != 0;
+	return handle ? 1 + with_inputs : 0;
 }
 
 int gtrace_inject_ops_begin(int at_once)
@@ -353,6 +394,10 @@ int gtrace_inject_ops_begin(int at_once)
 	if (test.seen != 1) {
 		switch_to(false);
 		return give_up("its operators are not seen");
+	}
+	if (with_inputs && !torch_inputs_passed()) {
+		with_inputs = false;
+		atomic_store(&inputs_unknown, true);
 	}
 	if (!at_once)
 		switch_to(false);
@@ -380,6 +425,9 @@ void inj_ops_follow(bool wanted)
 
 	if (why)
 		inj_log(GT_LOG_WARN, "torch's operators will not be in the trace: %s", why);
+	if (atomic_exchange(&inputs_unknown, false))
+		inj_log(GT_LOG_WARN, "the shapes of torch's operators will not be in the trace: "
+				     "this version of torch is not known");
 	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING)
 		return;
 	if (atomic_load(&enabled) != wanted) {

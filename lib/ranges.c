@@ -36,13 +36,23 @@ struct gt_str gt_range_name(const struct gt_range *range, const struct gt_names 
 	return (struct gt_str){ range->text, range->len_bytes };
 }
 
+struct gt_str gt_range_inputs(const struct gt_range *range)
+{
+	return (struct gt_str){ range->text + range->len_bytes, range->inputs_bytes };
+}
+
 /* ---- life of a range ---- */
 
-/* like: what it is made after. Its text is copied. */
-static struct gt_range *make_range(struct gt_ranges *ranges, const struct gt_range *like,
-				   const char *text)
+static size_t bytes_of(const struct gt_range *range)
 {
-	size_t bytes = sizeof(*like) + like->len_bytes;
+	return sizeof(*range) + range->len_bytes + range->inputs_bytes;
+}
+
+/* like: what it is made after. Its text and inputs are copied. */
+static struct gt_range *make_range(struct gt_ranges *ranges, const struct gt_range *like,
+				   const char *text, const char *inputs)
+{
+	size_t bytes = bytes_of(like);
 	struct gt_range *range;
 
 	if (bytes > GT_RANGES_MAX_BYTES - ranges->bytes)
@@ -52,6 +62,7 @@ static struct gt_range *make_range(struct gt_ranges *ranges, const struct gt_ran
 		goto refuse;
 	*range = *like;
 	memcpy(range->text, text, like->len_bytes);
+	memcpy(range->text + like->len_bytes, inputs, like->inputs_bytes);
 	range->end_ns = UINT64_MAX;
 	range->refs = 1;
 	range->external_id = ++ranges->last_external_id;
@@ -77,7 +88,7 @@ void gt_ranges_unhold(struct gt_ranges *ranges, struct gt_range *range)
 		outer = range->outer;
 		if (range->window != GT_WINDOW_NONE && range->span_count)
 			ranges->sink.spans(ranges->sink.ctx, range);
-		ranges->bytes -= sizeof(*range) + range->len_bytes;
+		ranges->bytes -= bytes_of(range);
 		ranges->bytes -= range->span_cap * sizeof(*range->spans);
 		free(range->spans);
 		free(range);
@@ -104,7 +115,7 @@ static struct gt_range *rest_of(struct gt_ranges *ranges, const struct gt_range 
 	like.spans = NULL;
 	like.span_count = 0;
 	like.span_cap = 0;
-	rest = make_range(ranges, &like, range->text);
+	rest = make_range(ranges, &like, range->text, gt_range_inputs(range).ptr);
 	if (rest)
 		gt_range_hold(outer);
 	return rest;
@@ -144,7 +155,7 @@ static void end_stale(struct gt_ranges *ranges, struct gt_thread *thread, enum g
 
 /* like: what it is made after; its number is its depth. */
 static struct gt_range *push(struct gt_ranges *ranges, struct gt_thread *thread,
-			     struct gt_range *like, const char *text)
+			     struct gt_range *like, const char *text, const char *inputs)
 {
 	struct gt_range *range;
 
@@ -159,7 +170,7 @@ static struct gt_range *push(struct gt_ranges *ranges, struct gt_thread *thread,
 	like->below = thread->top;
 	like->tid = thread->tid;
 	like->window = thread->window;
-	range = make_range(ranges, like, text);
+	range = make_range(ranges, like, text, inputs);
 	if (!range)
 		return NULL;
 	gt_range_hold(thread->top);
@@ -192,6 +203,7 @@ struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thre
 		.step = ev->ev.step,
 		.domain_id = ev->domain_id,
 		.name_id = ev->name_id,
+		.inputs_bytes = ev->inputs_bytes,
 	};
 	struct gt_str text = { ev->bytes, ev->name_id ? 0 : ev->len_bytes };
 
@@ -199,7 +211,7 @@ struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thre
 	if (!ev->domain_id && gt_torch_nvtx_parse(&text, &like.op_sequence))
 		like.op = !gt_str_has(text, GT_STR("#"));
 	like.len_bytes = (uint32_t)text.len;
-	return push(ranges, thread, &like, ev->bytes);
+	return push(ranges, thread, &like, ev->bytes, ev->bytes + GT_PAD8(ev->len_bytes));
 }
 
 void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_end *ev)
@@ -236,8 +248,9 @@ void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const stru
 		     .op_sequence = ev->sequence,
 		     .op_thread = ev->thread,
 		     .op_fwd_thread = ev->fwd_thread,
+		     .inputs_bytes = ev->inputs_bytes,
 	     },
-	     "");
+	     "", ev->inputs);
 }
 
 void gt_ranges_op_end(struct gt_ranges *ranges, struct gt_thread *thread,
@@ -302,7 +315,7 @@ void gt_ranges_start(struct gt_ranges *ranges, uint32_t tid, uint32_t window,
 					   .kind = GT_RANGE_PROCESS,
 					   .len_bytes = ev->name_id ? 0 : ev->len_bytes,
 				   },
-				   ev->bytes);
+				   ev->bytes, "");
 	else
 		ranges->refused++;
 	if (!range)
@@ -473,7 +486,7 @@ struct gt_range *gt_ranges_step(struct gt_ranges *ranges, uint32_t tid, uint32_t
 				  .kind = GT_RANGE_STEP,
 				  .len_bytes = (uint32_t)len,
 			  },
-			  text);
+			  text, "");
 }
 
 void gt_ranges_release(struct gt_ranges *ranges)

@@ -58,7 +58,8 @@ struct gt_range {
 	uint16_t span_cap;
 	struct gt_range_span *spans;
 	uint32_t len_bytes; /* of text */
-	char text[];
+	uint32_t inputs_bytes;
+	char text[]; /* and behind it the inputs */
 };
 
 /* Where ranges go that are complete. Only ranges with a window are passed. */
@@ -95,6 +96,9 @@ struct gt_thread *gt_ranges_thread(struct gt_ranges *ranges, uint32_t tid);
 
 /* The name, from the string table or inline. */
 struct gt_str gt_range_name(const struct gt_range *range, const struct gt_names *names);
+
+/* Of a torch operator or range, as in its event. */
+struct gt_str gt_range_inputs(const struct gt_range *range);
 
 /* ---- PUSH and POP ---- */
 

@@ -98,6 +98,8 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.world_size = rec->hello.world_size,
 		.cycle = window->number,
 		.whole_run = window->id == GT_WHOLE_ID,
+		.with_shapes = rec->config.with_shapes,
+		.with_flops = rec->config.with_flops,
 		.rank_source = gt_rank_source_name(rec->hello.rank_source),
 		.step_source = gt_step_source_name(rec->state.step_source),
 		.comm = rec->hello.comm,
@@ -212,6 +214,7 @@ void gt_window_range(struct gt_recorder *rec, struct gt_window *window,
 		.end_ns = GT_MIN(range->end_ns, window->end_ns),
 		.name = gt_range_name(range, &rec->names),
 		.domain = gt_names_get(&rec->names, range->domain_id),
+		.inputs = gt_range_inputs(range),
 		.external_id = range->external_id,
 	};
 

@@ -25,6 +25,8 @@ struct gt_recorder_config {
 	const char *command;            /* borrowed for the recorder's life */
 	const char *host;               /* likewise */
 	const char *const *environment; /* likewise; see struct gt_trace_meta */
+	bool with_shapes;               /* of operators */
+	bool with_flops;
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
 	 * event is to be written. overwrite: may replace a file. 0 or -errno.

@@ -1,6 +1,7 @@
 /*
  * What the threads of the program did: calls into CUDA, ranges, steps, marks.
  */
+#include "op_inputs.h"
 #include "trace_priv.h"
 
 struct call_key {
@@ -99,7 +100,7 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 			    end);
 	p = gt_trace_begin(trace, &trace->main,
 			   GT_TRACE_NAME_MAX(range->name.len) + GT_JSON_STR_MAX(range->domain.len) +
-				   512,
+				   GT_OP_INPUTS_TEXT_MAX(range->inputs.len) + 512,
 			   &trace->spots.range);
 	if (!p)
 		return trace->error;
@@ -109,6 +110,9 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 	p = gt_json_put_u64(p, range->external_id);
 	if (range->domain.len)
 		p = gt_json_put_str(GT_JSON_PUT(p, ",\"domain\":"), range->domain);
+	p = range->inputs.len ? gt_trace_put_inputs(trace, p, range->inputs) : p;
+	if (!p)
+		return trace->error;
 	*p++ = '}';
 	p = gt_trace_put_place(p, trace->pid, tid, start);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);

@@ -171,6 +171,10 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 		add_number(text, "cuda_driver_version", meta->driver_version);
 	if (meta->cupti_version)
 		add_number(text, "cupti_version", meta->cupti_version);
+	if (meta->with_shapes)
+		add_number(text, "record_shapes", 1);
+	if (meta->with_flops)
+		add_number(text, "with_flops", 1);
 	add_text(text, "host_name", meta->host);
 	add_text(text, "traceName", path);
 	gt_buf_text(text, ",\"displayTimeUnit\":\"ms\"");

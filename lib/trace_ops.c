@@ -1,6 +1,7 @@
 /*
  * Torch's operators, and the arrows from forward to backward ones.
  */
+#include "op_inputs.h"
 #include "trace_priv.h"
 
 /* {"ph":"X","cat":"cpu_op","name":…,"args":{"External id": */
@@ -26,6 +27,30 @@ static const struct gt_piece *op_piece(struct gt_trace *trace, struct gt_str nam
 	return piece;
 }
 
+/* Most come again in each step, so the text is kept; what is made is mostly far below its bound. */
+char *gt_trace_put_inputs(struct gt_trace *trace, char *p, struct gt_str inputs)
+{
+	static const char key[] = "i"; /* likewise */
+	struct gt_piece *piece = gt_piece_get(trace, key, sizeof(key), inputs);
+	size_t len;
+	char *text;
+
+	if (!piece)
+		return NULL;
+	if (piece->text.len) {
+		gt_trace_hint(&trace->main, p, &piece->spot);
+		return (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
+	}
+	len = (size_t)(gt_op_inputs_put(p, inputs) - p);
+	text = gt_piece_reserve(trace, piece, len);
+	if (!text)
+		return NULL;
+	memcpy(text, p, len);
+	piece->text.len = len;
+	gt_trace_hint(&trace->main, p, &piece->spot);
+	return p + len;
+}
+
 int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane)
 {
 	const struct gt_piece *piece;
@@ -38,7 +63,10 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 		return trace->error;
 	*ret_lane = gt_trace_lane(trace, GT_TRACK_THREAD, 0, op->tid, 0, start, end);
 	piece = op_piece(trace, op->name, &spot);
-	p = piece ? gt_trace_begin(trace, &trace->main, piece->text.len + 512, spot) : NULL;
+	p = piece ? gt_trace_begin(trace, &trace->main,
+				   piece->text.len + GT_OP_INPUTS_TEXT_MAX(op->inputs.len) + 512,
+				   spot)
+		  : NULL;
 	if (!p)
 		return trace->error;
 	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
@@ -52,6 +80,9 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	}
 	/* Torch counts its operators in the order in which they began; so do these ids. */
 	p = GT_TRACE_PUT_NUMBER(p, "Ev Idx", op->external_id - 1);
+	p = op->inputs.len ? gt_trace_put_inputs(trace, p, op->inputs) : p;
+	if (!p)
+		return trace->error;
 	gt_trace_hint(&trace->main, p, &trace->spots.op_place);
 	*p++ = '}';
 	p = gt_trace_put_place(p, trace->pid, *ret_lane, start);

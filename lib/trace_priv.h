@@ -174,6 +174,14 @@ struct gt_piece *gt_piece_get(struct gt_trace *trace, const void *key, size_t ke
 char *gt_piece_reserve(struct gt_trace *trace, struct gt_piece *piece, size_t bytes);
 void gt_pieces_free(struct gt_pieces *pieces);
 
+/* ---- trace_ops.c ---- */
+
+/*
+ * Append the arguments for these inputs of an event of the main part, which has room for
+ * GT_OP_INPUTS_TEXT_MAX() more bytes. Returns the end; NULL: trace->error is set.
+ */
+char *gt_trace_put_inputs(struct gt_trace *trace, char *p, struct gt_str inputs);
+
 /* ---- trace_tracks.c ---- */
 
 /*

@@ -22,6 +22,8 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	uint32_t world_size;     /* 0: not known */
 	uint64_t cycle;          /* from 1 */
 	bool whole_run;          /* one step that is the whole (bounded) recording */
+	bool with_shapes;        /* of operators, where they are known */
+	bool with_flops;         /* and readers are to compute their FLOPs */
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
 	const char *step_source; /* gt_step_source_name() */
 	const char *comm;
@@ -86,6 +88,7 @@ struct gt_trace_range { /* NVTX range or step */
 	uint64_t end_ns;
 	struct gt_str name;
 	struct gt_str domain; /* empty: default domain */
+	struct gt_str inputs; /* struct gt_input of wire.h; empty: none */
 	uint64_t external_id; /* > 0, unique in the file */
 };
 
@@ -96,6 +99,7 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct gt_str name;
+	struct gt_str inputs; /* as of a range */
 	uint64_t external_id; /* > 0, unique in the file */
 };
 

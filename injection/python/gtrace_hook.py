@@ -314,10 +314,13 @@ def _hook_torch(module):
     from ctypes import CDLL
 
     library = CDLL(_path)
-    if library.gtrace_inject_ops_test() == 1:
+    wanted = library.gtrace_inject_ops_test()
+    if wanted:
         try:
             # The observer is kept only if it sees this.
             module.empty(0, device="cpu")
+            if wanted == 2:
+                _show_inputs(module)
         except FAILURES:
             pass  # then it is the library that says so
         finally:
@@ -338,6 +341,18 @@ def recording(on):
         _named = False
         if not sys.modules["torch"].autograd._profiler_enabled():  # the program's own may be on
             profiler._is_profiler_enabled = False
+
+
+def _show_inputs(torch):
+    """Operators whose inputs the injection knows (torch_inputs.c): it records those of others only
+    if it reads these right."""
+    tensor = torch.empty((2, 3, 5), dtype=torch.float64, device="cpu")
+    tensor = tensor.as_strided((3, 2), (1, 7)).expand((3, 2), implicit=True)
+    torch.broadcast_tensors(tensor, tensor)
+    torch.scalar_tensor(1.5 - 2.5j, dtype=torch.complex128, device="cpu")
+    torch.scalar_tensor(1.5, dtype=torch.float64, device="cpu")
+    torch.empty((1, 2, 1, 3, 1, 5), dtype=torch.float32, device="cpu").detach()
+    torch.empty((2, 3), dtype=torch.float32, device="cpu", layout=torch.sparse_coo).detach()
 
 
 def _is_worker():

@@ -4,13 +4,14 @@
 usage: ops_models.py NAME STEPS [FIRST LAST TRACE]
 
 With TRACE, torch.profiler writes there what the steps FIRST to LAST do, and how often each operator
-was called by key_averages() to TRACE.calls. A step ends with the optimizer that was called first.
+was called and its FLOPs, by key_averages(), to TRACE.calls. A step ends with the optimizer that was called first.
 """
 
 import json
 import queue
 import sys
 import threading
+import warnings
 
 import torch
 from torch import nn
@@ -158,12 +159,74 @@ def own_operators():
     return lambda: train(model, sgd, loss)
 
 
+def odd_inputs():
+    """One of each kind of input: of operators, of ranges, and of nodes of the backward pass."""
+    model = nn.Linear(4, 4)
+    sgd = torch.optim.SGD(model.parameters(), lr=.1)
+    types = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+             torch.half, torch.bfloat16, torch.double, torch.cfloat, torch.cdouble]
+
+    def values():
+        x = torch.ones(2, 3)
+        for number in (0., -0., 1., 2.5, -1e300, 1e10, .1, float('inf'), float('nan'), 7, -3, True,
+                       2 ** 53, -2 ** 63, 1.5 - 2j, complex(-0., 1)):
+            torch.full((1,), number, dtype=torch.cdouble)
+        torch.add(x, x, alpha=2)
+        torch.clamp(x, None, .5)
+        torch.nn.functional.interpolate(torch.ones(1, 1, 4), scale_factor=1.5, mode='linear')
+        torch.einsum('ij,kj->ik', x, x)
+        torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3), padding='same')
+        x.sum(list(range(2))), x.sum([])
+
+    def tensors():
+        x = torch.ones(2, 3)
+        for count in 1, 2, 30, 31, 40:
+            torch.cat([x] * count)
+            torch._foreach_add([x.clone() for _ in range(count)], 1)
+        torch.stack([x, x.t().contiguous().t()])
+        x[torch.tensor([0]), None, torch.tensor([1])]
+        torch.broadcast_tensors(x, torch.tensor(1.))
+
+    def shapes():
+        x = torch.arange(24.)
+        for sizes in ((24,), (2, 12), (2, 3, 4), (1, 2, 3, 4), (1, 2, 1, 3, 4), (1, 2, 1, 3, 1, 4),
+                      (1, 1, 2, 1, 3, 1, 4), (1,) * 63 + (24,)):
+            x.view(sizes).add(1)
+        torch.tensor(3.).add(1)
+        torch.empty(0, 5).add(1), torch.empty(5, 0).t().add(1)
+        x.view(2, 3, 4).permute(2, 0, 1)[::2].add(1)
+        x[:1].expand(3, 2).add(1)
+        x.view(1, 2, 3, 4).to(memory_format=torch.channels_last).add(1)
+        torch.empty(1, device='meta').expand(2 ** 33, 2).sin()
+        for type in types:
+            torch.ones(2).to(type).add(1)
+
+    def layouts():
+        x = torch.eye(3)
+        x.to_sparse().add(x.to_sparse())
+        x.to_sparse_csr().values()
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]).sin()
+        torch.quantize_per_tensor(x, .1, 0, torch.qint8).dequantize()
+
+    warnings.simplefilter('ignore')  # some are of the future
+
+    def step():
+        for calls in values, tensors, shapes, layouts:
+            with torch.profiler.record_function(calls.__name__, 'told'):
+                calls()
+        a, b = torch.ones(2, requires_grad=True).unbind()  # a node with an undefined input
+        (a * 2).backward()
+        train(model, sgd, lambda m: m(torch.randn(2, 4)).sum())
+    return step
+
+
 def profiled(step, count, every_thread):
     config = {}
     if every_thread:
         options = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
         config['experimental_config'] = options
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **config) as prof:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                record_shapes=True, with_flops=True, **config) as prof:
         for _ in range(count):
             step()
     return prof
@@ -183,7 +246,7 @@ def main(name, steps, first=None, last=None, trace=None):
         prof = profiled(step, int(last) - int(first) + 1, name == 'threads')
         prof.export_chrome_trace(trace)
         with open(trace + '.calls', 'w') as out:
-            json.dump([[row.key, row.count] for row in prof.key_averages()
+            json.dump([[row.key, [row.count, row.flops]] for row in prof.key_averages()
                        if not row.is_user_annotation], out)
         left -= int(last) + 1 - bool(before)
     for _ in range(left):

@@ -9,6 +9,7 @@
 
 static struct values {
 	bool flag;
+	bool with;
 	int count;
 	const char *string;
 	uint64_t number;
@@ -20,6 +21,7 @@ static const char *const choices[] = { "one", "two", "three", NULL };
 
 static const struct opt opts[] = {
 	OPT_FLAG('f', "flag", &got.flag, "a flag"),
+	OPT_FLAG(0, "with-thing", &got.with, "with it"),
 	OPT_COUNT('v', "verbose", &got.count, "a count"),
 	OPT_STRING('s', "string", &got.string, "WORD", "a string\non two lines"),
 	OPT_UINT('n', "number", &got.number, "N", 1, 1000, "a number"),
@@ -93,6 +95,12 @@ static void forms(void **state)
 	assert_parses("--flag|--no-flag|--string=", "");
 	assert_false(got.flag);
 	assert_string_equal(got.string, "");
+	assert_parses("--with-thing", "");
+	assert_true(got.with);
+	assert_parses("--with-thing|--no-thing", "");
+	assert_false(got.with);
+	assert_parses("--with-thing|--no-with-thing", "");
+	assert_false(got.with);
 	assert_parses("--string|--flag", "");
 	assert_string_equal(got.string, "--flag");
 	assert_false(got.flag);
@@ -122,6 +130,7 @@ static void unknown(void **state)
 	assert_refuses("--flg", "unknown option '--flg'");
 	assert_refuses("--fla", "unknown option '--fla'");
 	assert_refuses("--flags", "unknown option '--flags'");
+	assert_refuses("--thing", "unknown option '--thing'");
 	assert_refuses("--no-string", "unknown option '--no-string'");
 	assert_refuses("--no-", "unknown option '--no-'");
 	assert_refuses("--=x", "unknown option '--'");
