@@ -198,6 +198,7 @@ static void help(void **state)
 				  "Test.\n"
 				  "\n"
 				  "  -f, --flag                  a flag\n"
+				  "      --with-thing            with it\n"
 				  "  -v, --verbose               a count\n"
 				  "  -s, --string WORD           a string\n"
 				  "                              on two lines\n"
