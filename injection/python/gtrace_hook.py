@@ -327,6 +327,18 @@ def _hook_torch(module):
             library.gtrace_inject_ops_begin(not _is_worker())
 
 
+def _show_inputs(torch):
+    """Operators whose inputs the injection knows (torch_inputs.c): it records those of others only
+    if it reads these right."""
+    tensor = torch.empty((2, 3, 5), dtype=torch.float64, device="cpu")
+    tensor = tensor.as_strided((3, 2), (1, 7)).expand((3, 2), implicit=True)
+    torch.broadcast_tensors(tensor, tensor)
+    torch.scalar_tensor(1.5 - 2.5j, dtype=torch.complex128, device="cpu")
+    torch.scalar_tensor(1.5, dtype=torch.float64, device="cpu")
+    torch.empty((1, 2, 1, 3, 1, 5), dtype=torch.float32, device="cpu").detach()
+    torch.empty((2, 3), dtype=torch.float32, device="cpu", layout=torch.sparse_coo).detach()
+
+
 _named = False
 
 
@@ -341,18 +353,6 @@ def recording(on):
         _named = False
         if not sys.modules["torch"].autograd._profiler_enabled():  # the program's own may be on
             profiler._is_profiler_enabled = False
-
-
-def _show_inputs(torch):
-    """Operators whose inputs the injection knows (torch_inputs.c): it records those of others only
-    if it reads these right."""
-    tensor = torch.empty((2, 3, 5), dtype=torch.float64, device="cpu")
-    tensor = tensor.as_strided((3, 2), (1, 7)).expand((3, 2), implicit=True)
-    torch.broadcast_tensors(tensor, tensor)
-    torch.scalar_tensor(1.5 - 2.5j, dtype=torch.complex128, device="cpu")
-    torch.scalar_tensor(1.5, dtype=torch.float64, device="cpu")
-    torch.empty((1, 2, 1, 3, 1, 5), dtype=torch.float32, device="cpu").detach()
-    torch.empty((2, 3), dtype=torch.float32, device="cpu", layout=torch.sparse_coo).detach()
 
 
 def _is_worker():
