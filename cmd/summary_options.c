@@ -34,8 +34,9 @@ static const struct opt opts[] = {
 	OPT_STRING(0, "by", &by, "KEYS",
 		   "one table: op, kernel (with operator, grid,\n"
 		   "occupancy, tensor cores), category, step, stream,\n"
-		   "thread, annotation, memcpy (with bandwidth) or\n"
-		   "blocking (calls that block the host, by operator);\n"
+		   "thread, annotation, memcpy (with bandwidth),\n"
+		   "blocking (calls that block the host, by operator)\n"
+		   "or line (of source code, by Python stacks);\n"
 		   "op, shape and stack may be joined by commas:\n"
 		   "operators told apart by the shapes of their\n"
 		   "inputs, or by their Python stacks; rank: a row for\n"
@@ -112,6 +113,7 @@ static const struct {
 	{ "annotation", GT_SUMMARY_BY_ANNOTATION },
 	{ "memcpy", GT_SUMMARY_BY_MEMCPY },
 	{ "blocking", GT_SUMMARY_BY_BLOCKING },
+	{ "line", GT_SUMMARY_BY_LINE },
 };
 
 /* GT_SUMMARY_BY_ANY: there is no such key. */
@@ -137,7 +139,7 @@ static void read_by(struct summary_options *options)
 		if (!key)
 			die(STATUS_USAGE,
 			    "--by takes op, shape, stack, kernel, category, step, stream, thread, "
-			    "annotation, memcpy, blocking or rank, not '%.*s'; see 'gtrace "
+			    "annotation, memcpy, blocking, line or rank, not '%.*s'; see 'gtrace "
 			    "summary -h'",
 			    (int)len, at);
 		if (style->by && (key != GT_SUMMARY_BY_OP || style->by != GT_SUMMARY_BY_OP))

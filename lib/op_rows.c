@@ -7,6 +7,7 @@
 #include "gpu_peak.h"
 #include "ops_priv.h"
 #include "phases.h"
+#include "source_line.h"
 
 #include <stdlib.h>
 
@@ -49,6 +50,7 @@ struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t 
 {
 	uint32_t number =
 		gt_intern(&ops->names, gt_str_starts(name, STEP_PREFIX) ? STEP_NAME : name);
+	struct gt_source_line line;
 	struct gt_op_name *info;
 
 	if (number == GT_INTERN_FAILED)
@@ -72,6 +74,8 @@ struct gt_op_name *gt_ops_name(struct gt_ops *ops, struct gt_str name, uint32_t 
 		info->typed_input = (int8_t)gt_flops_input(name);
 		info->is_tf32 = is_tf32(name);
 		info->phase = (uint8_t)gt_phase_of(name);
+		if (ops->by_line)
+			info->source = (uint8_t)gt_source_line_of(name, &line);
 	}
 	*ret_number = number;
 	return info;
@@ -101,6 +105,7 @@ uint32_t gt_ops_row(struct gt_ops *ops, const struct gt_op_key *key)
 	ops->rows[number].values = key->values;
 	ops->rows[number].stack = key->stack;
 	ops->rows[number].dtype = key->dtype;
+	ops->rows[number].is_backward = key->is_backward;
 	return number;
 }
 
@@ -131,6 +136,8 @@ static bool put_stack(struct gt_ops *ops, struct gt_str stack, uint32_t *field)
 	const char *at = stack.ptr, *end = stack.ptr + stack.len;
 	bool done;
 
+	if (ops->by_line)
+		return put_text(ops, gt_source_frame_of(stack), field);
 	for (size_t shown = 0; shown < ops->stack_depth && at < end;) {
 		const char *semicolon = memchr(at, ';', (size_t)(end - at));
 		struct gt_str frame = { at, (size_t)((semicolon ? semicolon : end) - at) };
@@ -175,7 +182,10 @@ uint32_t gt_ops_event_row(struct gt_ops *ops, const struct gt_trace_event *event
 {
 	struct gt_str dims = { NULL, 0 };
 	bool is_operator = event->cat == GT_CAT_CPU_OP;
-	bool is_plain = !is_operator || (!info->has_values && !ops->stack_depth);
+	bool has_stack = ops->stack_depth &&
+			 (is_operator || (ops->by_line && (event->cat == GT_CAT_RUNTIME ||
+							   event->cat == GT_CAT_DRIVER)));
+	bool is_plain = !has_stack && (!is_operator || !info->has_values);
 	uint32_t row;
 
 	if (is_operator)
@@ -190,7 +200,7 @@ uint32_t gt_ops_event_row(struct gt_ops *ops, const struct gt_trace_event *event
 	if (is_operator && info->has_values &&
 	    !put_text(ops, gt_trace_event_arg(event, GT_STR("\"Concrete Inputs\"")), &key->values))
 		return GT_INTERN_FAILED;
-	if (is_operator && ops->stack_depth &&
+	if (has_stack &&
 	    !put_stack(ops, gt_json_unquote(gt_trace_event_arg(event, GT_STR("\"Call stack\""))),
 		       &key->stack))
 		return GT_INTERN_FAILED;

@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "op_stacks.h"
 #include "ops_priv.h"
+#include "source_line.h"
 
 #include <stdlib.h>
 
@@ -15,8 +16,12 @@
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static int push_frame(struct gt_op_frames *frames, const struct gt_op_slice *slice)
+static int push_frame(struct gt_op_frames *frames, const struct gt_ops *ops,
+		      const struct gt_op_slice *slice)
 {
+	struct gt_op_frame frame = { .end_ns = slice->end_ns, .name = slice->row };
+	enum gt_source_kind source = (enum gt_source_kind)ops->name_infos[slice->row].source;
+
 	if (frames->depth == frames->cap) {
 		size_t cap = frames->cap ? frames->cap * 2 : 64;
 		struct gt_op_frame *items = realloc(frames->items, cap * sizeof(*items));
@@ -26,11 +31,20 @@ static int push_frame(struct gt_op_frames *frames, const struct gt_op_slice *sli
 		frames->items = items;
 		frames->cap = cap;
 	}
-	frames->items[frames->depth++] = (struct gt_op_frame){ slice->end_ns, slice->row };
+	if (frames->depth) {
+		frame.program_line = frames->items[frames->depth - 1].program_line;
+		frame.library_line = frames->items[frames->depth - 1].library_line;
+	}
+	if (source == GT_SOURCE_PROGRAM)
+		frame.program_line = slice->row + 1;
+	else if (source == GT_SOURCE_LIBRARY)
+		frame.library_line = slice->row + 1;
+	frames->items[frames->depth++] = frame;
 	return 0;
 }
 
-int gt_op_frames_pass(struct gt_op_frames *frames, const struct gt_op_slice *slice)
+int gt_op_frames_pass(struct gt_op_frames *frames, const struct gt_ops *ops,
+		      const struct gt_op_slice *slice)
 {
 	while (frames->depth) {
 		int64_t end_ns = frames->items[frames->depth - 1].end_ns;
@@ -40,7 +54,19 @@ int gt_op_frames_pass(struct gt_op_frames *frames, const struct gt_op_slice *sli
 			break;
 		frames->depth--;
 	}
-	return slice->kind == GT_SLICE_FRAME ? push_frame(frames, slice) : 0;
+	return slice->kind == GT_SLICE_FRAME ? push_frame(frames, ops, slice) : 0;
+}
+
+static uint32_t line_of(const struct gt_op_frames *frames, struct gt_ops *ops)
+{
+	const struct gt_op_frame *frame = frames->depth ? &frames->items[frames->depth - 1] : NULL;
+	uint32_t line;
+
+	if (!frame)
+		return 0;
+	line = frame->program_line ? frame->program_line : frame->library_line;
+	ops->has_functions |= line != 0;
+	return line ? gt_intern(&ops->texts, gt_interned(&ops->names, line - 1)) : 0;
 }
 
 uint32_t gt_op_frames_stack(const struct gt_op_frames *frames, struct gt_ops *ops, uint32_t row)
@@ -49,8 +75,8 @@ uint32_t gt_op_frames_stack(const struct gt_op_frames *frames, struct gt_ops *op
 	uint32_t stack = ops->rows[row].stack;
 	size_t shown = 0;
 
-	if (stack)
-		return stack;
+	if (stack || ops->by_line)
+		return stack ? stack : line_of(frames, ops);
 	for (size_t i = frames->depth; i-- && shown < ops->stack_depth;) {
 		struct gt_str name = gt_interned(&ops->names, frames->items[i].name);
 
@@ -91,7 +117,8 @@ int gt_op_stacks_add(struct gt_ops *ops, const struct gt_trace_event *event, int
 	struct gt_str raw = gt_trace_event_arg(event, GT_STR("\"Sequence number\""));
 	int64_t sequence = -1, thread = 0, *value;
 
-	if (!external_id || gt_str_starts(event->name, GT_OPS_ENGINE_PREFIX))
+	/* The time of the engine is time of the line. */
+	if (!external_id || (!ops->by_line && gt_str_starts(event->name, GT_OPS_ENGINE_PREFIX)))
 		return 0;
 	if (gt_str_equal(event->name, GT_OPS_LEAF_NAME))
 		thread = 1;
@@ -151,7 +178,7 @@ static int find_forward(struct gt_ops *ops, uint32_t thread)
 		const struct gt_op_slice *slice = &slices->items[i];
 		const int64_t *value;
 
-		rc = gt_op_frames_pass(&frames, slice);
+		rc = gt_op_frames_pass(&frames, ops, slice);
 		if (rc || slice->kind != GT_SLICE_OP || slice->start_ns < backward_end_ns)
 			continue;
 		value = slice->id ? gt_id_map_find(&ops->stacks.sequences, slice->id) : NULL;

@@ -30,6 +30,10 @@ struct gt_op_frames { /* of Python that are open; { 0 }: none */
 	struct gt_op_frame {
 		int64_t end_ns;
 		uint32_t name;
+		/* by line: the names, plus 1, of the innermost frames of the program and of a
+		 * library */
+		uint32_t program_line;
+		uint32_t library_line;
 	} * items;
 	size_t depth;
 	size_t cap;
@@ -39,10 +43,11 @@ struct gt_ops;
 struct gt_trace_event;
 
 /* Another slice of a thread: a frame is opened, others end. 0 or -ENOMEM. */
-int gt_op_frames_pass(struct gt_op_frames *frames, const struct gt_op_slice *slice);
+int gt_op_frames_pass(struct gt_op_frames *frames, const struct gt_ops *ops,
+		      const struct gt_op_slice *slice);
 
-/* The number of the stack, in ops->texts, of a row whose slice begins now; GT_INTERN_FAILED: out of
- * memory. The file may name one of the row's own. */
+/* The number of the stack, or line, in ops->texts, of a row whose slice begins now;
+ * GT_INTERN_FAILED: out of memory. The file may name one of the row's own. */
 uint32_t gt_op_frames_stack(const struct gt_op_frames *frames, struct gt_ops *ops, uint32_t row);
 
 /* Note what an operator belongs to. 0 or -ENOMEM. */

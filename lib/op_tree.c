@@ -6,6 +6,7 @@
 #include "base.h"
 #include "buf.h"
 #include "ops_priv.h"
+#include "phases.h"
 
 #include <stdlib.h>
 
@@ -32,6 +33,7 @@ struct open_slice {
 	uint64_t inner;
 	uint8_t kind;
 	bool in_backward; /* where all have the stack of the forward pass */
+	bool in_op;       /* it is an operator, or in one */
 	uint32_t backward_stack;
 };
 
@@ -174,8 +176,8 @@ static uint32_t row_with_stack(struct nest *nest, const struct gt_op_slice *slic
 	struct gt_ops *ops = nest->ops;
 	struct open_slice *open = &nest->open[nest->depth - 1];
 	const struct gt_op_row *row = &ops->rows[slice->row];
-	struct gt_op_key key = { row->name,   row->kind,  row->dims,
-				 row->values, row->stack, row->dtype };
+	struct gt_op_key key = { row->name,  row->kind,  row->dims, row->values,
+				 row->stack, row->dtype, 0 };
 
 	open->in_backward = nest->depth > 1 && open[-1].in_backward;
 	open->backward_stack = open->in_backward ? open[-1].backward_stack : 0;
@@ -190,6 +192,43 @@ static uint32_t row_with_stack(struct nest *nest, const struct gt_op_slice *slic
 	if (key.stack == row->stack || key.stack == GT_INTERN_FAILED)
 		return key.stack == row->stack ? slice->row : GT_INTERN_FAILED;
 	return gt_ops_row(ops, &key);
+}
+
+/*
+ * The same with its line: that of the forward pass in the backward pass, or its own, or what is
+ * around it.
+ */
+static uint32_t row_with_line(struct nest *nest, const struct gt_op_slice *slice)
+{
+	struct gt_ops *ops = nest->ops;
+	struct open_slice *open = &nest->open[nest->depth - 1];
+	const struct open_slice *outer = nest->depth > 1 ? open - 1 : NULL;
+	const struct gt_op_row *row = &ops->rows[slice->row];
+	struct gt_op_key key = { row->name, row->kind, row->dims, row->values, 0, row->dtype, 0 };
+	bool is_op = slice->kind == GT_SLICE_OP && row->kind == GT_OP_HOST;
+	bool is_called = is_op || slice->kind == GT_SLICE_CALL;
+	uint32_t number;
+
+	open->in_op = is_op || (outer && outer->in_op);
+	open->in_backward = outer && outer->in_backward;
+	if (slice->kind == GT_SLICE_OP && gt_op_stacks_backward(ops, slice->id, &key.stack))
+		open->in_backward = true;
+	open->in_backward |= is_op && ops->name_infos[row->name].phase == GT_TORCH_BACKWARD;
+	if (!key.stack && open->in_backward && outer)
+		key.stack = ops->rows[outer->node.row].stack;
+	if (!key.stack)
+		key.stack = gt_op_frames_stack(&nest->frames, ops, slice->row);
+	if (!key.stack && outer)
+		key.stack = ops->rows[outer->node.row].stack;
+	if (key.stack == GT_INTERN_FAILED)
+		return GT_INTERN_FAILED;
+	key.is_backward = open->in_backward;
+	/* What an operator calls is no call of the line, unless Python is between. */
+	is_called &= !outer || !outer->in_op || key.stack != ops->rows[outer->node.row].stack;
+	number = gt_ops_row(ops, &key);
+	if (number != GT_INTERN_FAILED)
+		ops->rows[number].line_calls += is_called;
+	return number;
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
@@ -225,7 +264,9 @@ static int open_slice(struct nest *nest, const struct gt_op_slice *slice)
 		open->node.self_gpu_ns = gpu_ns ? *gpu_ns : 0;
 		open->node.has_tf32 = ops->tf32.count && gt_id_map_find(&ops->tf32, slice->id);
 	}
-	if (ops->stack_depth)
+	if (ops->by_line)
+		open->node.row = row_with_line(nest, slice);
+	else if (ops->stack_depth)
 		open->node.row = row_with_stack(nest, slice);
 	if (ops->memory.count && slice->kind != GT_SLICE_FAILURE)
 		open->node.bytes = gt_op_memory_claim(&ops->memory, slice->start_ns, slice->end_ns);
@@ -251,9 +292,25 @@ static int tell_call(struct nest *nest, const struct gt_op_slice *call)
 	return ops->called(ops->called_context, call, op);
 }
 
+/* The GPU work of a call that no operator made is that of its line, once. */
+static void keep_gpu_work(struct nest *nest, const struct gt_op_slice *call)
+{
+	int64_t *gpu_ns = call->id_kind == GT_ID_EXTERNAL
+				  ? NULL
+				  : gt_id_map_find(&nest->ops->by_correlation, call->id);
+
+	if (!gpu_ns)
+		return;
+	nest->open[nest->depth - 1].node.self_gpu_ns = *gpu_ns;
+	*gpu_ns = 0;
+}
+
 static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
 {
-	if (nest->ops->stack_depth && gt_op_frames_pass(&nest->frames, slice) < 0)
+	bool is_alone = false;
+	int rc;
+
+	if (nest->ops->stack_depth && gt_op_frames_pass(&nest->frames, nest->ops, slice) < 0)
 		return -ENOMEM;
 	if (slice->kind == GT_SLICE_FRAME)
 		return 0;
@@ -261,15 +318,19 @@ static int nest_slice(struct nest *nest, const struct gt_op_slice *slice)
 		close_slice(nest);
 	if (slice->kind == GT_SLICE_CALL) {
 		struct gt_op_slice stray = *slice;
-		int rc = tell_call(nest, slice);
 
+		rc = tell_call(nest, slice);
 		stray.told = true;
-		if (rc || (!link_call(nest, slice) && nest->ops->strays))
+		is_alone = !rc && !link_call(nest, slice);
+		if (rc || (is_alone && nest->ops->strays))
 			return rc ? rc : gt_op_slices_add(nest->ops->strays, &stray);
 	}
 	while (nest->depth && ends_before(nest->open[nest->depth - 1].end_ns, slice))
 		close_slice(nest);
-	return open_slice(nest, slice);
+	rc = open_slice(nest, slice);
+	if (!rc && is_alone && nest->ops->by_line)
+		keep_gpu_work(nest, slice);
+	return rc;
 }
 
 int gt_ops_nest(struct gt_ops *ops, const struct gt_op_slices *slices)

@@ -335,7 +335,7 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 		rc = find_stacks(ops);
 	ops->in_doubt = !is_linked(ops);
 	main_thread = from_torch ? find_main_thread(ops) : NULL;
-	ops->strays = main_thread ? &main_thread->slices : NULL;
+	ops->strays = main_thread && !ops->by_line ? &main_thread->slices : NULL;
 	for (uint32_t i = 0; !rc && i < ops->thread_ids.ids.count; i++) {
 		if (&ops->threads[i] != main_thread)
 			rc = nest_thread(ops, i);

@@ -30,16 +30,18 @@ enum gt_op_kind {
 struct gt_op_row {
 	uint32_t name; /* in names */
 	uint32_t kind;
-	uint32_t dims;   /* in texts: raw "Input Dims" */
-	uint32_t values; /* in texts: raw "Concrete Inputs", where the FLOPs depend on them */
-	uint32_t stack;  /* in texts: innermost first, each frame ends in '\n' */
-	uint32_t dtype;  /* enum gt_dtype: what its FLOPs are done in, by its inputs */
+	uint32_t dims;        /* in texts: raw "Input Dims" */
+	uint32_t values;      /* in texts: raw "Concrete Inputs", where the FLOPs depend on them */
+	uint32_t stack;       /* in texts: innermost first, each frame ends in '\n' */
+	uint32_t dtype;       /* enum gt_dtype: what its FLOPs are done in, by its inputs */
+	uint32_t is_backward; /* by line: of the backward pass */
 	/* as some calls had an operator of the same name inside, which has cast the inputs: its
 	 * type, and their number */
 	uint32_t inner_dtype;
 	uint64_t inner_calls;
 	bool has_tf32; /* kernels whose names tell of TF32 ran in it */
 	uint64_t calls;
+	uint64_t line_calls; /* by line: of these, those that the line made itself */
 	int64_t self_cpu_ns; /* below 0 where slices inside overlap */
 	int64_t cpu_ns;
 	int64_t self_gpu_ns;
@@ -58,6 +60,7 @@ struct gt_op_name {
 	bool is_tf32;        /* a kernel that multiplies so */
 	int8_t typed_input;  /* gt_flops_input() */
 	uint8_t phase;       /* enum gt_torch_phase */
+	uint8_t source;      /* by line: enum gt_source_kind, of a frame */
 	uint32_t recent_row; /* plus 1: often the next one's, too */
 };
 
@@ -88,6 +91,10 @@ struct gt_ops {
 	struct gt_id_map tf32; /* of these ids those of TF32 kernels; correlations are negated */
 	struct gt_op_memory memory;
 	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
+	/* Instead of its stack a row has the line of the program that its calls belong to, which is
+	 * a frame as in source_line.h, and calls that no operator made have their GPU work. */
+	bool by_line;
+	bool has_functions; /* some lines are of python_function: the first of a function */
 	struct gt_op_stacks stacks;
 	bool has_operators;
 	bool has_ns; /* times are finer than a microsecond */

@@ -21,6 +21,7 @@ struct gt_op_key {
 	uint32_t values;
 	uint32_t stack;
 	uint32_t dtype;
+	uint32_t is_backward;
 };
 
 /* The number of the row, made at first sight; GT_INTERN_FAILED: out of memory. */

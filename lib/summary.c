@@ -320,6 +320,10 @@ int gt_summary_read(struct gt_summary **ret, struct gt_gz_reader *gz, const char
 		gt_summary_free(summary);
 		return gt_err_set(err, rc, "out of memory");
 	}
+	if (summary->by == GT_SUMMARY_BY_LINE) {
+		summary->ops.by_line = true;
+		summary->ops.stack_depth = 1;
+	}
 	if (summary->by == GT_SUMMARY_BY_BLOCKING) {
 		summary->ops.called = gt_summary_add_blocking;
 		summary->ops.called_context = summary;

@@ -34,7 +34,8 @@ enum gt_summary_by {
 	GT_SUMMARY_BY_THREAD,
 	GT_SUMMARY_BY_ANNOTATION,
 	GT_SUMMARY_BY_MEMCPY,
-	GT_SUMMARY_BY_BLOCKING
+	GT_SUMMARY_BY_BLOCKING,
+	GT_SUMMARY_BY_LINE
 };
 
 /* Durations of one kind of event; what does not fit a field saturates. */

@@ -200,6 +200,8 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	gt_summary_put_ops_json(summary, style, out);
 	if (style->by == GT_SUMMARY_BY_STREAM || style->by == GT_SUMMARY_BY_THREAD)
 		gt_summary_put_tracks(summary, style, out);
+	if (style->by == GT_SUMMARY_BY_LINE)
+		gt_summary_put_lines(summary, style, out);
 	if (style->by == GT_SUMMARY_BY_CATEGORY)
 		put_stats(summary, &summary->categories, false, "categories", style, out);
 	if (style->by == GT_SUMMARY_BY_BLOCKING)

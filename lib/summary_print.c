@@ -318,6 +318,9 @@ static void put_tables(const struct gt_summary *summary, const struct gt_summary
 		put_stats(&summary->blocking, false, "Calls that block the host", "call < operator",
 			  style, out);
 		break;
+	case GT_SUMMARY_BY_LINE:
+		gt_summary_put_lines(summary, style, out);
+		break;
 	}
 	if (style->by != GT_SUMMARY_BY_ANY && out->len == head)
 		gt_buf_text(out, "\nno such row\n");
@@ -405,6 +408,9 @@ static void put_csv(const struct gt_summary *summary, const struct gt_summary_st
 		return;
 	case GT_SUMMARY_BY_MEMCPY:
 		gt_summary_put_copies(summary, style, out);
+		return;
+	case GT_SUMMARY_BY_LINE:
+		gt_summary_put_lines(summary, style, out);
 		return;
 	case GT_SUMMARY_BY_KERNEL:
 		gt_summary_put_kernels_csv(summary, style, out);

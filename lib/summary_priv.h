@@ -146,6 +146,12 @@ void gt_summary_put_tracks(const struct gt_summary *summary, const struct gt_sum
 void gt_summary_put_copies(const struct gt_summary *summary, const struct gt_summary_style *style,
 			   struct gt_buf *out);
 
+/* ---- source lines ---- */
+
+/* In any format; in JSON as ,"lines":[…]. */
+void gt_summary_put_lines(const struct gt_summary *summary, const struct gt_summary_style *style,
+			  struct gt_buf *out);
+
 /* ---- kernels with how they were launched ---- */
 
 void gt_summary_put_kernels(const struct gt_summary *summary, const struct gt_summary_style *style,

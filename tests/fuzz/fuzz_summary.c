@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc;
 
 	/* A table alone, which one is by the size. */
-	options.by = (enum gt_summary_by)(size % (GT_SUMMARY_BY_BLOCKING + 1));
+	options.by = (enum gt_summary_by)(size % ((GT_SUMMARY_BY_LINE + 1)));
 	check(gt_gz_open_mem(&gz, data, size) == 0);
 	rc = gt_summary_read(&summary, gz, "fuzz", &options, &err);
 	check(rc == 0 || (rc == -EBADMSG && err.msg[0]));
