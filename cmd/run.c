@@ -175,8 +175,8 @@ static void note_environment(struct run *run)
 static char **target_environment(struct run *run)
 {
 	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
-	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], *path = NULL;
-	struct gt_envvar vars[14];
+	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], *path = NULL;
+	struct gt_envvar vars[15];
 	size_t count = 0;
 	char **environment;
 
@@ -207,7 +207,10 @@ static char **target_environment(struct run *run)
 					    run_step_sources[run->options.step_source] };
 	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
 	vars[count++] = (struct gt_envvar){ GT_ENV_ACTIVITIES, run->options.activities };
-	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, run->options.with_shapes ? "shapes" : "" };
+	snprintf(with, sizeof(with), "%s%s%s",
+		 run->options.with_shapes ? "shapes," : "", run->options.with_stack ? "stack," : "",
+		 run->options.with_modules ? "modules," : "");
+	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, with };
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */
@@ -344,6 +347,8 @@ static int start_loop(struct run *run, struct gt_err *err)
 			      .with_shapes = run->options.with_shapes,
 			      .with_flops = run->options.with_flops,
 			      .host = run->host,
+			      .with_stack = run->options.with_stack,
+			      .with_modules = run->options.with_modules,
 			      .environment = run->environment },
 		.idle = on_idle,
 	};

@@ -66,6 +66,10 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_FLAG(0, "with-flops", &run->with_flops,
 			 "tables of the trace have FLOPs, from the shapes\n"
 			 "(on; --no-flops)"),
+		OPT_FLAG(0, "with-stack", &run->with_stack,
+			 "the Python code that calls each operator"),
+		OPT_FLAG(0, "with-modules", &run->with_modules,
+			 "the nn.Module that each operator is in"),
 		OPT_CHOICE(0, "cuda-graph", &run->cuda_graph, "LEVEL", run_cuda_graphs,
 			   "node: each kernel of a CUDA graph (node);\n"
 			   "graph: each graph as one, which costs less"),
@@ -181,6 +185,11 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 	run.no_gpu = !gpu;
 	run.with_shapes &= cpu;
 	run.with_flops &= run.with_shapes;
+	if (!cpu && (run.with_stack || run.with_modules))
+		die(STATUS_OWN_FAILURE,
+		    "run: --with-%s is of operators, which --activities %s "
+		    "leaves out",
+		    run.with_stack ? "stack" : "modules", run.activities);
 	if (run.step_range)
 		check_regex(run.step_range);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)

@@ -32,6 +32,8 @@ struct run_options { /* strings are of argv and the environment */
 	bool no_gpu;            /* "gpu" is not among them */
 	bool with_shapes;       /* of operators */
 	bool with_flops;        /* readers are to compute them from the shapes */
+	bool with_stack;
+	bool with_modules;
 	int step_source;        /* enum run_step_source */
 	const char *step_range; /* NULL: none */
 	const char *step_call;  /* MODULE:QUALNAME; NULL: none */

@@ -102,6 +102,19 @@ GT_EXPORT int gtrace_inject_ops_test(void);
 /* Keep the observer, if it saw what was called. at_once: the first operator starts the session. */
 GT_EXPORT int gtrace_inject_ops_begin(int at_once);
 
+/*
+ * With the GIL held: the frames of the calling thread, from the innermost one on, a line each: id
+ * of the code object, f_lasti, f_lineno, co_firstlineno, co_name, co_filename. Returns the length;
+ * -1: this Python is not known.
+ */
+GT_EXPORT int gtrace_inject_stack_text(char *buf, int size);
+/*
+ * With the GIL held: take stacks from now on, if that text was as Python has it. paths: of the
+ * import system, each with a line feed; left off the names of files. module_call: the code object
+ * whose frames call an nn.Module, kept alive by the caller; NULL: none. 1: they are taken.
+ */
+GT_EXPORT int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_call);
+
 /* ---- python.c: into a Python that the start-up hook did not reach ---- */
 
 /* By inj_start(), on the thread of the door: reads the environment. */

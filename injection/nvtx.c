@@ -4,6 +4,7 @@
  */
 #include "nvtx.h"
 #include "nccl.h"
+#include "stacks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 		      const struct nvtx_text *text)
 {
 	uint32_t domain_name, name_id = 0, len = 0, size;
+	uint32_t stack_id = type == GT_EV_PUSH ? inj_stack() : 0;
 	struct gt_ev_range *ev;
 
 	if (!domain_id(domain, &domain_name))
@@ -128,6 +130,8 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 	ev->name_id = name_id;
 	ev->len_bytes = len;
 	ev->inputs_bytes = 0;
+	ev->stack_id = stack_id;
+	ev->reserved = 0;
 	memcpy(ev->bytes, text->bytes, len);
 	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
 	inj_commit();
@@ -136,6 +140,7 @@ static bool put_range(enum gt_event_type type, struct nvtx_name *domain, uint64_
 
 static void put_end(enum gt_event_type type, struct nvtx_name *domain, uint64_t range_id)
 {
+	uint32_t stack_id = type == GT_EV_POP ? inj_stack() : 0;
 	struct gt_ev_end *ev;
 	uint32_t domain_name;
 
@@ -146,7 +151,7 @@ static void put_end(enum gt_event_type type, struct nvtx_name *domain, uint64_t 
 		return;
 	ev->range_id = range_id;
 	ev->domain_id = domain_name;
-	ev->reserved = 0;
+	ev->stack_id = stack_id;
 	inj_commit();
 }
 

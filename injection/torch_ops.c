@@ -9,6 +9,7 @@
 #include "torch_ops.h"
 #include "env.h"
 #include "events.h"
+#include "stacks.h"
 #include "torch_abi.h"
 #include "torch_inputs.h"
 
@@ -170,7 +171,7 @@ static uint32_t inputs_max(void)
 
 static bool put_op(const struct op *op, const char *function, const char *name)
 {
-	uint32_t name_id = inj_intern(name, strlen(name));
+	uint32_t name_id = inj_intern(name, strlen(name)), stack_id = inj_stack();
 	struct gt_ev_op *ev = name_id ? inj_reserve(GT_EV_OP, (uint32_t)sizeof(*ev) + inputs_max())
 				      : NULL;
 
@@ -181,7 +182,7 @@ static bool put_op(const struct op *op, const char *function, const char *name)
 	ev->fwd_thread = (uint32_t)torch_u64(function, torch.fwd_thread_at);
 	ev->name_id = name_id;
 	ev->depth = op->depth;
-	ev->stack_id = 0;
+	ev->stack_id = stack_id;
 	ev->inputs_bytes = put_inputs(ev, sizeof(*ev), function);
 	inj_commit();
 	return true;
@@ -203,6 +204,7 @@ static bool put_user(const struct op *op, const char *function, const char *name
 {
 	uint32_t len = (uint32_t)strnlen(name, GT_INLINE_MAX);
 	uint32_t size = (uint32_t)sizeof(struct gt_ev_range) + GT_PAD8(len);
+	uint32_t stack_id = inj_stack();
 	struct gt_ev_range *ev = inj_reserve(GT_EV_PUSH, size + inputs_max());
 
 	if (!ev)
@@ -211,6 +213,8 @@ static bool put_user(const struct op *op, const char *function, const char *name
 	ev->domain_id = GT_DOMAIN_TORCH;
 	ev->name_id = 0;
 	ev->len_bytes = len;
+	ev->stack_id = stack_id;
+	ev->reserved = 0;
 	memcpy(ev->bytes, name, len);
 	memset(ev->bytes + len, 0, size - sizeof(*ev) - len);
 	ev->inputs_bytes = put_inputs(ev, size, function);
@@ -220,13 +224,14 @@ static bool put_user(const struct op *op, const char *function, const char *name
 
 static void put_user_end(const struct op *op)
 {
+	uint32_t stack_id = inj_stack();
 	struct gt_ev_end *ev = inj_reserve(GT_EV_POP, sizeof(*ev));
 
 	if (!ev)
 		return;
 	ev->range_id = op->depth;
 	ev->domain_id = GT_DOMAIN_TORCH;
-	ev->reserved = 0;
+	ev->stack_id = stack_id;
 	inj_commit();
 }
 

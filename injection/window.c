@@ -5,6 +5,7 @@
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "stacks.h"
 #include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */
@@ -265,6 +266,7 @@ uint32_t inj_window_follow(uint32_t yields)
 	inj_ops_follow(wanted &&
 		       (mode != GT_MODE_KEEP ||
 			!atomic_load_explicit(&inj_arena->ops_full, memory_order_relaxed)));
+	inj_stacks_follow();
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)

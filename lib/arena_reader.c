@@ -291,6 +291,7 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_OP_END] = sizeof(struct gt_ev_op_end),
 	[GT_EV_COMM] = sizeof(struct gt_ev_comm),
 	[GT_EV_COLLECTIVE] = sizeof(struct gt_ev_collective),
+	[GT_EV_FRAME] = sizeof(struct gt_ev_frame),
 };
 
 static bool event_valid(const struct gt_ev *ev)

@@ -25,7 +25,9 @@ struct gt_thread *gt_ranges_thread(struct gt_ranges *ranges, uint32_t tid)
 	if (!gt_map_put(&ranges->by_tid, tid, ranges->thread_count + 1))
 		return NULL;
 	grown = &ranges->threads[ranges->thread_count++];
-	*grown = (struct gt_thread){ .tid = tid, .window = GT_WINDOW_NONE };
+	*grown = (struct gt_thread){ .tid = tid,
+				     .window = GT_WINDOW_NONE,
+				     .calls.window = GT_WINDOW_NONE };
 	return grown;
 }
 
@@ -204,6 +206,7 @@ struct gt_range *gt_ranges_push(struct gt_ranges *ranges, struct gt_thread *thre
 		.domain_id = ev->domain_id,
 		.name_id = ev->name_id,
 		.inputs_bytes = ev->inputs_bytes,
+		.stack_id = ev->stack_id,
 	};
 	struct gt_str text = { ev->bytes, ev->name_id ? 0 : ev->len_bytes };
 
@@ -245,6 +248,7 @@ void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const stru
 		     .number = ev->depth,
 		     .step = ev->ev.step,
 		     .name_id = ev->name_id,
+		     .stack_id = ev->stack_id,
 		     .op_sequence = ev->sequence,
 		     .op_thread = ev->thread,
 		     .op_fwd_thread = ev->fwd_thread,
@@ -502,6 +506,7 @@ void gt_ranges_release(struct gt_ranges *ranges)
 			thread->top = range->below;
 			gt_ranges_unhold(ranges, range);
 		}
+		free(thread->calls.open);
 	}
 	while (ranges->shared)
 		drop_shared(ranges, &ranges->shared);

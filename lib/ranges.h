@@ -48,6 +48,7 @@ struct gt_range {
 	uint32_t step;   /* steps: the number */
 	uint32_t domain_id;
 	uint32_t name_id;
+	uint32_t stack_id;   /* PUSH and operators; as struct gt_ev_op has it */
 	uint8_t kind;        /* enum gt_range_kind */
 	bool op;             /* an operator of torch, also one that was pushed: see torch_nvtx.h */
 	bool op_inner;       /* an operator was called in it */
@@ -69,6 +70,21 @@ struct gt_range_sink {
 	void *ctx;
 };
 
+struct gt_call { /* a Python function */
+	uint64_t id;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint32_t stack_id;
+	uint32_t early_ns; /* so much before start_ns its slice begins */
+};
+
+struct gt_calls {             /* of one thread, the outermost first; see rec_stacks.c */
+	struct gt_call *open; /* GT_STACK_DEPTH_MAX; NULL: none so far */
+	uint32_t depth;
+	uint32_t window; /* they belong to, and this step of it */
+	uint32_t step;
+};
+
 struct gt_thread {
 	struct gt_range *top; /* innermost open range */
 	uint32_t tid;
@@ -76,6 +92,7 @@ struct gt_thread {
 	uint32_t window;    /* its open ranges belong to */
 	uint32_t last_step; /* the latest of its events */
 	struct gt_nccl_thread nccl;
+	struct gt_calls calls;
 };
 
 struct gt_ranges {

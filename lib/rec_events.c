@@ -33,6 +33,9 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 	case GT_EV_COMM:
 		gt_nccl_comm(&rec->nccl, (const void *)ev);
 		break;
+	case GT_EV_FRAME:
+		gt_stacks_add(&rec->stacks, (const void *)ev);
+		break;
 	case GT_EV_STEP:
 		gt_steps_add(&rec->steps,
 			     &(struct gt_step_mark){
@@ -197,7 +200,8 @@ static struct gt_window *next_window(const struct gt_recorder *rec, uint32_t ste
 static bool is_name(const struct gt_ev *ev)
 {
 	return ev->type == GT_EV_STRING || ev->type == GT_EV_THREAD_NAME ||
-	       ev->type == GT_EV_POINTER || ev->type == GT_EV_API_NAME || ev->type == GT_EV_COMM;
+	       ev->type == GT_EV_POINTER || ev->type == GT_EV_API_NAME || ev->type == GT_EV_COMM ||
+	       ev->type == GT_EV_FRAME;
 }
 
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
@@ -222,24 +226,33 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		on_call(rec, window, thread, tid, (const void *)ev);
 		break;
 	case GT_EV_PUSH:
-		if (thread)
+		if (thread) {
 			on_push(rec, thread, (const void *)ev);
-		else
+			gt_rec_stack(rec, window, thread,
+				     ((const struct gt_ev_range *)ev)->stack_id, ev);
+		} else {
 			rec->ranges.refused++;
+		}
 		break;
 	case GT_EV_POP:
-		if (thread)
+		if (thread) {
 			on_pop(rec, thread, (const void *)ev);
+			gt_rec_stack(rec, window, thread, ((const struct gt_ev_end *)ev)->stack_id,
+				     ev);
+		}
 		break;
 	case GT_EV_COLLECTIVE:
 		if (thread)
 			gt_nccl_call(&thread->nccl, (const void *)ev);
 		break;
 	case GT_EV_OP:
-		if (thread)
+		if (thread) {
 			gt_ranges_op(&rec->ranges, thread, (const void *)ev);
-		else
+			gt_rec_stack(rec, window, thread, ((const struct gt_ev_op *)ev)->stack_id,
+				     ev);
+		} else {
 			rec->ranges.refused++;
+		}
 		break;
 	case GT_EV_OP_END:
 		if (thread)

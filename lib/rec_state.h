@@ -15,6 +15,7 @@
 #include "range_history.h"
 #include "ranges.h"
 #include "recorder.h"
+#include "stacks.h"
 #include "step_marks.h"
 
 #define GT_WINDOWS_MAX  16                   /* open or draining at one time */
@@ -87,6 +88,7 @@ struct gt_window {
 	struct gt_recorder *rec;
 	struct gt_fwdbwd links; /* of its operators */
 	uint64_t link_count;
+	uint64_t function_count; /* of Python */
 
 	struct gt_trace *trace;
 	bool failed; /* its file: nothing more is written */
@@ -119,6 +121,7 @@ struct gt_recorder {
 	struct gt_arena_chunk *chunks[3]; /* room for lists: records, events, names */
 	bool backlog;                     /* this drain left records unread */
 	struct gt_names names;
+	struct gt_stacks stacks;
 	struct gt_map pointers;      /* kernel name pointer -> name id */
 	struct gt_map thread_names;  /* tid -> name id */
 	struct gt_map api_names;     /* domain << 32 | cbid -> name id */
@@ -152,6 +155,11 @@ struct gt_recorder {
 	bool cached_valid;
 	bool cached_late;    /* it had one, which is complete */
 	uint32_t step_limit; /* no event of this drain can be of a later step */
+
+	struct gt_buf text;    /* in the making, for the next event of a trace */
+	struct gt_buf calls;   /* of the stack that was written last */
+	struct gt_buf modules; /* likewise */
+	uint32_t text_stack;   /* that stack; 0: none */
 
 	uint64_t now_ns;
 	uint64_t gpu_ops;
@@ -199,6 +207,19 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 /* ---- rec_ops.c: operators of torch ---- */
 
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);
+
+/* ---- rec_stacks.c: Python functions ---- */
+
+/*
+ * An operator begins, or a range begins or ends, with this stack (0: none). window: that of the
+ * event; NULL: none.
+ */
+void gt_rec_stack(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,
+		  uint32_t stack_id, const struct gt_ev *ev);
+/* This operator has ended. */
+void gt_rec_stack_end(struct gt_recorder *rec, const struct gt_range *op);
+/* The window is about to be complete: its functions end. */
+void gt_rec_stacks_finish(struct gt_recorder *rec, struct gt_window *window);
 
 /* ---- rec_windows.c: all of them ---- */
 

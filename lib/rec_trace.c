@@ -113,6 +113,8 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.devices = rec->devices,
 		.device_count = rec->device_count,
 		.environment = rec->config.environment,
+		.with_stack = rec->config.with_stack,
+		.with_modules = rec->config.with_modules,
 	};
 	/* Another thread's first events may be stamped a little before the step began. */
 	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);
@@ -428,6 +430,7 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 				gt_trace_thread_name(window->trace, (uint32_t)slot->key,
 						     gt_names_get(&rec->names, slot->value)));
 	}
+	gt_rec_stacks_finish(rec, window);
 	gt_fwdbwd_flush(&window->links);
 	health = window_health(rec, window);
 	health.reason = why ? why : find_reason(rec, window, &health);

@@ -23,10 +23,12 @@ static void on_range(void *ctx, const struct gt_range *range)
 	if (!window)
 		return;
 	gt_windows_find_end(rec, window);
-	if (range->op)
+	if (range->op) {
+		gt_rec_stack_end(rec, range);
 		gt_window_op(rec, window, range);
-	else if (range->end_ns >= window->start_ns)
+	} else if (range->end_ns >= window->start_ns) {
 		gt_window_range(rec, window, range);
+	}
 }
 
 static void on_spans(void *ctx, const struct gt_range *range)
@@ -108,6 +110,10 @@ void gt_recorder_free(struct gt_recorder *rec)
 	gt_ring_release(&rec->launches);
 	gt_ring_release(&rec->orphans);
 	gt_names_release(&rec->names);
+	gt_stacks_release(&rec->stacks);
+	gt_buf_release(&rec->text);
+	gt_buf_release(&rec->calls);
+	gt_buf_release(&rec->modules);
 	gt_map_release(&rec->pointers);
 	gt_map_release(&rec->thread_names);
 	gt_map_release(&rec->api_names);

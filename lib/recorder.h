@@ -6,8 +6,8 @@
  * time; the collector calls it from its worker threads.
  *
  * Memory of one process, at most, whatever it sends: 48 MiB of launches that wait for GPU work, 16
- * MiB of GPU work that waits for its launch, 32 MiB of ranges, 64 MiB of names, and what 16 open
- * files take. All of it grows with need; what does not fit is counted as lost.
+ * MiB of GPU work that waits for its launch, 32 MiB of ranges, 64 MiB of names, 8 MiB of stacks,
+ * and what 16 open files take. All of it grows with need; what does not fit is counted as lost.
  */
 #ifndef GT_RECORDER_H
 #define GT_RECORDER_H
@@ -27,6 +27,8 @@ struct gt_recorder_config {
 	const char *const *environment; /* likewise; see struct gt_trace_meta */
 	bool with_shapes;               /* of operators */
 	bool with_flops;
+	bool with_stack;                /* Python functions and the stacks of operators */
+	bool with_modules;              /* nn.Modules, and which each operator is in */
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
 	 * event is to be written. overwrite: may replace a file. 0 or -errno.

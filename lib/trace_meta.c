@@ -175,6 +175,10 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 		add_number(text, "record_shapes", 1);
 	if (meta->with_flops)
 		add_number(text, "with_flops", 1);
+	if (meta->with_stack)
+		add_number(text, "with_stack", 1);
+	if (meta->with_modules)
+		add_number(text, "with_modules", 1);
 	add_text(text, "host_name", meta->host);
 	add_text(text, "traceName", path);
 	gt_buf_text(text, ",\"displayTimeUnit\":\"ms\"");

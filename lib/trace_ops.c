@@ -64,7 +64,9 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	*ret_lane = gt_trace_lane(trace, GT_TRACK_THREAD, 0, op->tid, 0, start, end);
 	piece = op_piece(trace, op->name, &spot);
 	p = piece ? gt_trace_begin(trace, &trace->main,
-				   piece->text.len + GT_OP_INPUTS_TEXT_MAX(op->inputs.len) + 512,
+				   piece->text.len + GT_OP_INPUTS_TEXT_MAX(op->inputs.len) +
+GT_JSON_STR_MAX(op->modules.len) +
+					   GT_JSON_STR_MAX(op->calls.len) + 512,
 				   spot)
 		  : NULL;
 	if (!p)
@@ -83,6 +85,13 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	p = op->inputs.len ? gt_trace_put_inputs(trace, p, op->inputs) : p;
 	if (!p)
 		return trace->error;
+	if (op->modules.len)
+		p = gt_json_put_str(GT_JSON_PUT(p, ",\"Module Hierarchy\":"), op->modules);
+	if (op->calls.len) {
+		p = GT_JSON_PUT(p, ",\"Call stack\":");
+		gt_trace_hint(&trace->main, p, &trace->spots.op_calls);
+		p = gt_json_put_str(p, op->calls);
+	}
 	gt_trace_hint(&trace->main, p, &trace->spots.op_place);
 	*p++ = '}';
 	p = gt_trace_put_place(p, trace->pid, *ret_lane, start);

@@ -93,7 +93,7 @@ struct gt_trace {
 		gt_trace_spot call_place, call_time, flow_start;
 		gt_trace_spot gpu_place, gpu_time, flow_end;
 		gt_trace_spot range, gpu_range, mark;
-		gt_trace_spot op_id, op_sequence, op_place, op_time, link_from, link_to;
+		gt_trace_spot op_id, op_sequence, op_place, op_time, op_calls, link_from, link_to;
 	} spots;
 	struct gt_pieces *pieces;
 
@@ -110,7 +110,7 @@ struct gt_trace {
 
 /* ---- trace_text.c ---- */
 
-#define GT_TRACE_HINTS_MAX 8 /* of an event */
+#define GT_TRACE_HINTS_MAX 9 /* of an event */
 
 /*
  * Begin an event of a part that takes at most bytes. What was written before lacks its last brace,

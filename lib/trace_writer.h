@@ -19,11 +19,13 @@ struct gt_msg_device;
 struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL: not known */
 	uint32_t pid;
 	uint32_t rank;
-	uint32_t world_size;     /* 0: not known */
-	uint64_t cycle;          /* from 1 */
+	uint32_t world_size; /* 0: not known */
+	uint64_t cycle;      /* from 1 */
 	bool whole_run;          /* one step that is the whole (bounded) recording */
 	bool with_shapes;        /* of operators, where they are known */
 	bool with_flops;         /* and readers are to compute their FLOPs */
+	bool with_stack;
+	bool with_modules;
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
 	const char *step_source; /* gt_step_source_name() */
 	const char *comm;
@@ -100,7 +102,20 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t end_ns;
 	struct gt_str name;
 	struct gt_str inputs; /* as of a range */
-	uint64_t external_id; /* > 0, unique in the file */
+	struct gt_str calls;   /* "Call stack"; empty: none */
+	struct gt_str modules; /* "Module Hierarchy"; likewise */
+	uint64_t external_id;  /* > 0, unique in the file */
+};
+
+struct gt_trace_function { /* a Python function, by the operators and ranges in it */
+	uint32_t tid;
+	uint64_t id;       /* > 0, unique among these in the file */
+	uint64_t outer_id; /* of the function that called it; 0: none */
+	uint64_t start_ns;
+	uint64_t end_ns;
+	bool is_module;     /* the call of an nn.Module */
+	uint32_t instance;  /* and its number in its class */
+	struct gt_str name; /* "file(line): function"; of a module "Linear_0" */
 };
 
 /* An arrow from a forward operator to its backward one: lanes and begins of both. */
@@ -147,6 +162,7 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
 /* *ret_lane: the tid it has in the trace, for gt_trace_link(). */
 int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane);
+int gt_trace_function(struct gt_trace *trace, const struct gt_trace_function *function);
 int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link);
 int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *range);
 int gt_trace_mark(struct gt_trace *trace, uint32_t tid, uint64_t time_ns, struct gt_str name);

@@ -240,6 +240,7 @@ enum gt_event_type {
 	GT_EV_OP_END = 13,
 	GT_EV_COMM = 14, /* written at any time, and read with the names */
 	GT_EV_COLLECTIVE = 15,
+	GT_EV_FRAME = 16,
 };
 
 /* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
@@ -297,8 +298,10 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
 	uint16_t klass;       /* enum gt_call_class */
 	uint32_t cbid;
-	uint32_t flags;  /* GT_CALL_* */
-	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
+	uint32_t flags;    /* GT_CALL_* */
+	uint32_t stream;   /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
+	uint32_t stack_id; /* of the Python code that made it, if it was long; 0: none */
+	uint32_t reserved;
 };
 
 /*
@@ -313,6 +316,8 @@ struct gt_ev_range {
 	uint32_t name_id;
 	uint32_t len_bytes;    /* of bytes, which are padded to 8 */
 	uint32_t inputs_bytes; /* of domain GT_DOMAIN_TORCH; 0: none */
+	uint32_t stack_id;     /* PUSH: of the Python code that made it; 0: none */
+	uint32_t reserved;
 	char bytes[];
 };
 
@@ -325,7 +330,7 @@ struct gt_ev_end {
 	struct gt_ev ev;
 	uint64_t range_id; /* as in struct gt_ev_range */
 	uint32_t domain_id;
-	uint32_t reserved;
+	uint32_t stack_id; /* POP: likewise */
 };
 
 /* PUSH and POP with this domain are record_function() of torch: a stack of its own, without name.
@@ -426,6 +431,22 @@ struct gt_ev_collective {
 	int32_t reduction; /* ncclRedOp_t; -1: none */
 };
 
+/*
+ * A frame of a Python stack, which is an innermost frame and what called it: its number stands for
+ * the whole. Like a string, before the first use and once.
+ */
+struct gt_ev_frame {
+	struct gt_ev ev;
+	uint32_t id;          /* from 1, unique in the process */
+	uint32_t outer_id;    /* of the frame that called it, lower than id; 0: none */
+	uint32_t file_id;     /* GT_EV_STRING ids */
+	uint32_t function_id; /* 0: outer frames that were left out */
+	uint32_t line;        /* that it is at */
+	uint32_t first_line;  /* of the function */
+	uint32_t class_id;    /* it calls an nn.Module, of this class (GT_EV_STRING id); 0: none */
+	uint32_t instance;    /* number of the module in its class, from 0 */
+};
+
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
@@ -444,8 +465,9 @@ _Static_assert(sizeof(struct gt_chunk) == 64, "wire ABI: one cache line");
 _Static_assert(sizeof(struct gt_arena_hdr) <= GT_ARENA_DATA_ALIGN, "wire ABI");
 _Static_assert(sizeof(struct gt_ev) == 16, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_string) == 32, "wire ABI");
-_Static_assert(sizeof(struct gt_ev_call) == 48, "wire ABI");
-_Static_assert(sizeof(struct gt_ev_range) == 40, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_call) == 56, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_range) == 48, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_frame) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_op) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_op_end) == 24, "wire ABI");

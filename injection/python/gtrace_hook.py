@@ -17,6 +17,7 @@ FAILURES = (Exception, SystemExit)
 # Read now: the program may change its environment.
 _path = os.environ.get("GTRACE_INJECTION")
 _step_call = os.environ.get("GTRACE_STEP_CALL")
+_with = set(os.environ.get("GTRACE_WITH", "").split(","))
 _folder = os.path.dirname(__file__)
 
 
@@ -314,6 +315,11 @@ def _hook_torch(module):
     from ctypes import CDLL
 
     library = CDLL(_path)
+    if _with & {"stack", "modules"}:
+        try:
+            load("gtrace_stacks").begin(_path, module)
+        except FAILURES as error:
+            give_up("the hook for Python stacks", error)
     wanted = library.gtrace_inject_ops_test()
     if wanted:
         try:

@@ -2,6 +2,7 @@
  * inj_standin.c - the core's functions, for tests of one part of the injection.
  */
 #include "inj_standin.h"
+#include "stacks.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -46,6 +47,13 @@ bool inj_recording(void)
 	return standin.recording;
 }
 
+_Atomic bool inj_stacks_on = true;
+
+uint32_t inj_stack_take(void)
+{
+	return STANDIN_STACK;
+}
+
 /* Holds the lock until inj_commit(): here, one event at a time. */
 void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)
 {
@@ -67,6 +75,8 @@ static void keep_range(struct standin_event *event, const struct gt_ev_range *ra
 	uint32_t len = range->len_bytes;
 
 	assert_int_equal(range->inputs_bytes, 0);
+	assert_int_equal(range->stack_id, range->ev.type == GT_EV_PUSH ? STANDIN_STACK : 0);
+	assert_int_equal(range->reserved, 0);
 	assert_int_equal(range->ev.size_bytes, sizeof(*range) + ((len + 7) & ~7U));
 	for (uint32_t i = len; i % 8; i++)
 		assert_int_equal(range->bytes[i], 0);
@@ -87,7 +97,7 @@ void inj_commit(void)
 	memset(event, 0, sizeof(*event));
 	event->type = ev->type;
 	if (ev->type == GT_EV_POP || ev->type == GT_EV_RANGE_END) {
-		assert_int_equal(end->reserved, 0);
+		assert_int_equal(end->stack_id, ev->type == GT_EV_POP ? STANDIN_STACK : 0);
 		event->range_id = end->range_id;
 		event->domain_id = end->domain_id;
 	} else if (ev->type == GT_EV_THREAD_NAME) {

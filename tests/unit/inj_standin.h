@@ -8,6 +8,7 @@
 #include "inject.h"
 
 #define STANDIN_EVENTS_MAX 4096
+#define STANDIN_STACK      7 /* inj_stack() */
 
 struct standin_event {
 	uint16_t type;

@@ -1,0 +1,273 @@
+/*
+ * py_frames.c - where CPython keeps its frames, by version. Its structures are not part of its API,
+ * but do not change within a minor version: the first release candidate freezes them. Nothing is
+ * taken on trust all the same: see stacks.c, which compares a walk with what Python says.
+ */
+#include "py_frames.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define NO_CFRAME  UINT8_MAX
+#define NO_OWNER   0
+#define OWNED_BY_C 3 /* from 3.12 on: FRAME_OWNED_BY_CSTACK and higher are no Python code */
+
+/*
+ * Offsets in bytes, for 64-bit builds with the GIL. Found by offsetof in the headers of 3.11.2,
+ * 3.13.5, 3.14.10 and 3.15.2, and by hand in the declarations of 3.8.0, 3.9.2, 3.10.0 and 3.12.0.
+ */
+static const struct layout {
+	uint8_t minor;
+	uint8_t thread_frame; /* PyThreadState: frame; cframe; current_frame */
+	uint8_t cframe_frame; /* _PyCFrame: current_frame */
+	uint8_t back;         /* PyFrameObject or _PyInterpreterFrame: f_back; previous */
+	uint8_t code;         /* f_code; f_executable */
+	uint8_t at;           /* f_lasti; prev_instr; instr_ptr */
+	uint8_t owner;        /* owner, where frames that are no Python code are told by it */
+	uint16_t locals;      /* f_localsplus; localsplus */
+	uint8_t first_line;   /* PyCodeObject: co_firstlineno */
+	uint8_t file;         /* co_filename */
+	uint8_t function;     /* co_name */
+	uint8_t size;         /* tp_basicsize; from 3.11 on there the instructions begin */
+	uint8_t ascii;        /* sizeof(PyASCIIObject): behind it the characters */
+	uint8_t compact;      /* sizeof(PyCompactUnicodeObject): likewise, of others */
+} layouts[] = {
+	{ 8, 24, NO_CFRAME, 24, 32, 104, NO_OWNER, 360, 40, 104, 112, 176, 48, 72 },
+	{ 9, 24, NO_CFRAME, 24, 32, 104, NO_OWNER, 360, 40, 104, 112, 176, 48, 72 },
+	{ 10, 24, NO_CFRAME, 24, 32, 96, NO_OWNER, 352, 40, 104, 112, 176, 48, 72 },
+	{ 11, 56, 8, 48, 32, 56, NO_OWNER, 72, 72, 112, 120, 184, 48, 72 },
+	{ 12, 56, 0, 8, 0, 56, 70, 72, 68, 112, 120, 192, 40, 56 },
+	{ 13, 72, NO_CFRAME, 8, 0, 56, 70, 72, 68, 112, 120, 200, 40, 56 },
+	{ 14, 72, NO_CFRAME, 8, 0, 56, 74, 80, 68, 112, 120, 208, 40, 56 },
+	{ 15, 72, NO_CFRAME, 8, 0, 56, 74, 80, 68, 112, 120, 208, 40, 56 },
+};
+
+/* The same in all of them. */
+#define TYPE_AT         8                    /* PyObject: ob_type */
+#define TP_NAME_AT      24                   /* PyTypeObject: tp_name */
+#define TP_SIZE_AT      32                   /* tp_basicsize */
+#define TP_DEALLOC      48                   /* tp_dealloc */
+#define STR_LEN_AT      16                   /* PyASCIIObject: length, in characters */
+#define STR_STATE_AT    32                   /* state */
+#define STR_KIND(state) (((state) >> 2) & 7) /* bytes of a character */
+#define STR_COMPACT     0x20u
+#define STR_ASCII       0x40u
+
+#define TAG_BITS        UINT64_C(3) /* of a reference in a frame, from 3.14 on */
+
+static struct {
+	const struct layout *layout;
+	void *(*thread_state)(void);                  /* PyGILState_GetThisThreadState() */
+	int (*line_of)(const char *code, int offset); /* PyCode_Addr2Line() */
+	char *code_type;                              /* &PyCode_Type */
+	const char *module_call;
+} py;
+
+static uint64_t word(const char *object, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, object + at, sizeof(value));
+	return value;
+}
+
+static const char *pointer(const char *object, size_t at)
+{
+	return (const char *)(uintptr_t)word(object, at);
+}
+
+static const char *reference(const char *object, size_t at)
+{
+	return (const char *)(uintptr_t)(word(object, at) & ~TAG_BITS);
+}
+
+static int number(const char *object, size_t at)
+{
+	int value;
+
+	memcpy(&value, object + at, sizeof(value));
+	return value;
+}
+
+static void *find(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+const char *py_frames_find(void)
+{
+	const char *(*version)(void) = (const char *(*)(void))find("Py_GetVersion");
+	const struct layout *layout = NULL;
+	char *end;
+	long minor;
+
+	py.thread_state = (void *(*)(void))find("PyGILState_GetThisThreadState");
+	py.line_of = (int (*)(const char *, int))find("PyCode_Addr2Line");
+	py.code_type = find("PyCode_Type");
+	if (!version || !py.thread_state || !py.line_of || !py.code_type)
+		return "this is no CPython";
+	/* a function that only free-threaded builds have */
+	if (find("PyUnstable_Module_SetGIL"))
+		return "this Python has no GIL";
+	if (strncmp(version(), "3.", 2))
+		return "this version of Python is not known";
+	minor = strtol(version() + 2, &end, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(layouts) && *end == '.'; i++)
+		if (layouts[i].minor == minor)
+			layout = &layouts[i];
+	if (!layout || sizeof(void *) != 8)
+		return "this version of Python is not known";
+	/* builds for debugging have more in each object */
+	if (word(py.code_type, TP_SIZE_AT) != layout->size || find("_Py_RefTotal") ||
+	    find("_Py_GetRefTotal"))
+		return "this build of Python is not known";
+	py.layout = layout;
+	return NULL;
+}
+
+void py_frames_set_module_call(const char *code)
+{
+	py.module_call = code;
+}
+
+/* ---- frames ---- */
+
+static uintptr_t instruction(const struct layout *layout, const char *frame)
+{
+	if (layout->minor < 11)
+		return (uintptr_t)(intptr_t)number(frame, layout->at);
+	return (uintptr_t)word(frame, layout->at);
+}
+
+uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX])
+{
+	const struct layout *layout = py.layout;
+	const char *module_call = py.module_call;
+	const char *thread = py.thread_state();
+	const char *frame;
+	uint32_t count = 0;
+
+	if (!thread)
+		return 0;
+	frame = pointer(thread, layout->thread_frame);
+	if (frame && layout->cframe_frame != NO_CFRAME)
+		frame = pointer(frame, layout->cframe_frame);
+	for (; frame; frame = pointer(frame, layout->back)) {
+		struct py_frame *to = &ret[count % PY_FRAMES_MAX];
+
+		if (layout->owner != NO_OWNER && frame[layout->owner] >= OWNED_BY_C)
+			continue;
+		to->code = reference(frame, layout->code);
+		to->at = instruction(layout, frame);
+		to->module = to->code == module_call ? reference(frame, layout->locals) : NULL;
+		to->type = to->module ? pointer(to->module, TYPE_AT) : NULL;
+		count++;
+	}
+	return count;
+}
+
+/* ---- code ---- */
+
+/* The offset of the instruction in bytes. */
+static intptr_t offset(const struct py_frame *frame)
+{
+	if (py.layout->minor >= 11)
+		return (intptr_t)(frame->at - (uintptr_t)frame->code) - py.layout->size;
+	return (intptr_t)frame->at * (py.layout->minor == 10 ? 2 : 1);
+}
+
+int py_code_lasti(const struct py_frame *frame)
+{
+	return (int)GT_MAX(offset(frame), (intptr_t)-1);
+}
+
+int py_code_line(const struct py_frame *frame)
+{
+	int line = py.line_of(frame->code, py_code_lasti(frame));
+
+	return GT_MAX(line, 0);
+}
+
+int py_code_first_line(const char *code)
+{
+	return GT_MAX(number(code, py.layout->first_line), 0);
+}
+
+/* ---- text ---- */
+
+static uint32_t character(const char *chars, uint32_t kind, size_t i)
+{
+	uint16_t two;
+	uint32_t four;
+
+	switch (kind) {
+	case 1:
+		return (unsigned char)chars[i];
+	case 2:
+		memcpy(&two, chars + 2 * i, sizeof(two));
+		return two;
+	default:
+		memcpy(&four, chars + 4 * i, sizeof(four));
+		return four;
+	}
+}
+
+static size_t put_utf8(char *buf, uint32_t c)
+{
+	size_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+	static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
+
+	buf[0] = (char)(lead[more] | c >> (6 * more));
+	for (size_t i = 1; i <= more; i++)
+		buf[i] = (char)(0x80 | ((c >> (6 * (more - i))) & 0x3f));
+	return more + 1;
+}
+
+/* A str, which does not change once it is made. */
+static size_t put_str(const char *str, char *buf, size_t size)
+{
+	uint32_t state = (uint32_t)number(str, STR_STATE_AT);
+	size_t len = word(str, STR_LEN_AT), used = 0;
+	const char *chars = str + (state & STR_ASCII ? py.layout->ascii : py.layout->compact);
+
+	if (!(state & STR_COMPACT))
+		return 0;
+	for (size_t i = 0; i < len && size - used >= 4; i++)
+		used += put_utf8(buf + used, character(chars, STR_KIND(state), i));
+	return used;
+}
+
+size_t py_code_file(const char *code, char *buf, size_t size)
+{
+	return put_str(pointer(code, py.layout->file), buf, size);
+}
+
+size_t py_code_function(const char *code, char *buf, size_t size)
+{
+	return put_str(pointer(code, py.layout->function), buf, size);
+}
+
+const char *py_type_name(const char *type)
+{
+	return pointer(type, TP_NAME_AT);
+}
+
+/* ---- the end of code objects ---- */
+
+static void (*code_died)(const char *code);
+static void (*code_dealloc)(char *code);
+
+static void dealloc(char *code)
+{
+	code_died(code);
+	code_dealloc(code);
+}
+
+void py_code_watch(void (*died)(const char *code))
+{
+	void (*hook)(char *) = dealloc;
+
+	code_died = died;
+	memcpy(&code_dealloc, py.code_type + TP_DEALLOC, sizeof(code_dealloc));
+	memcpy(py.code_type + TP_DEALLOC, &hook, sizeof(hook));
+}
