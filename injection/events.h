@@ -34,7 +34,7 @@ struct inj_thread {
 	_Atomic uint64_t count;    /* events written; stored by the owner only */
 	_Atomic uint64_t launches; /* of them, those that a GPU record is to follow; likewise */
 	struct inj_open_call open;
-	struct inj_stack *stack; /* stacks.c; stays with the slot */
+	struct inj_stack *stack; /* py_stacks.c; stays with the slot */
 } __attribute__((aligned(128)));
 
 /* The states of inj_self besides a slot: no stream yet, one in the making, none any more. */

@@ -4,7 +4,7 @@
  */
 #include "nvtx.h"
 #include "nccl.h"
-#include "stacks.h"
+#include "py_stacks.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /*
  * py_frames.c - where CPython keeps its frames, by version. Its structures are not part of its API,
  * but do not change within a minor version: the first release candidate freezes them. Nothing is
- * taken on trust all the same: see stacks.c, which compares a walk with what Python says.
+ * taken on trust all the same: see gtrace_inject_stack_text(), which compares a walk with what
+ * Python says.
  */
 #include "py_frames.h"
 

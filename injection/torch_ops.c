@@ -9,7 +9,7 @@
 #include "torch_ops.h"
 #include "env.h"
 #include "events.h"
-#include "stacks.h"
+#include "py_stacks.h"
 #include "torch_abi.h"
 #include "torch_inputs.h"
 

@@ -5,7 +5,7 @@
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
-#include "stacks.h"
+#include "py_stacks.h"
 #include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */

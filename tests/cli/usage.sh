@@ -17,6 +17,8 @@ try run --step-source sometimes true
 try run --step-range '(' true
 try run --activities mem true
 try run --activities cpu, true
+try run --activities gpu --with-stack true
+try run --activities gpu --with-modules true
 try run --step-source nvtx true
 try run --step-source call true
 try run --step-call train_step true

@@ -2,7 +2,7 @@
  * inj_standin.c - the core's functions, for tests of one part of the injection.
  */
 #include "inj_standin.h"
-#include "stacks.h"
+#include "py_stacks.h"
 
 #include <pthread.h>
 #include <setjmp.h>

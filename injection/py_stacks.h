@@ -1,8 +1,8 @@
 /*
- * stacks.h - the Python stack that an event came from, as a number.
+ * py_stacks.h - the Python stack that an event came from, as a number.
  */
-#ifndef INJ_STACKS_H
-#define INJ_STACKS_H
+#ifndef INJ_PY_STACKS_H
+#define INJ_PY_STACKS_H
 
 #include "base.h"
 

@@ -1,11 +1,11 @@
 /*
- * stacks.c - Python stacks as numbers. A frame is what it runs and where, and the number of what
+ * py_stacks.c - Python stacks as numbers. A frame is what it runs and where, and the number of what
  * called it; so stacks that begin alike share their beginning, and each frame is written once.
  *
  * What is known of a code object holds until that dies: then all that was made from it does. A
  * thread keeps its last stack: of the next one only what differs is looked up.
  */
-#include "stacks.h"
+#include "py_stacks.h"
 #include "env.h"
 #include "events.h"
 #include "py_frames.h"
