@@ -207,8 +207,8 @@ static char **target_environment(struct run *run)
 					    run_step_sources[run->options.step_source] };
 	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
 	vars[count++] = (struct gt_envvar){ GT_ENV_ACTIVITIES, run->options.activities };
-	snprintf(with, sizeof(with), "%s%s%s",
-		 run->options.with_shapes ? "shapes," : "", run->options.with_stack ? "stack," : "",
+	snprintf(with, sizeof(with), "%s%s%s", run->options.with_shapes ? "shapes," : "",
+		 run->options.with_stack ? "stack," : "",
 		 run->options.with_modules ? "modules," : "");
 	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, with };
 	vars[count++] =

@@ -19,7 +19,7 @@
 	X(PYTHON_DIR, "GTRACE_PYTHON_DIR", "directory of the Python start-up hook")               \
 	X(LIBCUPTI, "GTRACE_LIBCUPTI", "the libcupti to load, instead of the one found")          \
 	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, or both with a comma")    \
-	X(WITH, "GTRACE_WITH", "what is told of operators, with commas: shapes, stack, modules")   \
+	X(WITH, "GTRACE_WITH", "what is told of operators: shapes, stack, modules, with commas")  \
 	X(DEBUG, "GTRACE_DEBUG", "1: the injection says on stderr what it does")                  \
 	X(OUTPUT_DIR, "GTRACE_OUTPUT_DIR", "default of gtrace run --output-dir")
 

@@ -27,8 +27,8 @@ struct gt_recorder_config {
 	const char *const *environment; /* likewise; see struct gt_trace_meta */
 	bool with_shapes;               /* of operators */
 	bool with_flops;
-	bool with_stack;                /* Python functions and the stacks of operators */
-	bool with_modules;              /* nn.Modules, and which each operator is in */
+	bool with_stack;   /* Python functions and the stacks of operators */
+	bool with_modules; /* nn.Modules, and which each operator is in */
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
 	 * event is to be written. overwrite: may replace a file. 0 or -errno.

@@ -65,7 +65,7 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	piece = op_piece(trace, op->name, &spot);
 	p = piece ? gt_trace_begin(trace, &trace->main,
 				   piece->text.len + GT_OP_INPUTS_TEXT_MAX(op->inputs.len) +
-GT_JSON_STR_MAX(op->modules.len) +
+					   GT_JSON_STR_MAX(op->modules.len) +
 					   GT_JSON_STR_MAX(op->calls.len) + 512,
 				   spot)
 		  : NULL;

@@ -21,9 +21,9 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	uint32_t rank;
 	uint32_t world_size; /* 0: not known */
 	uint64_t cycle;      /* from 1 */
-	bool whole_run;          /* one step that is the whole (bounded) recording */
-	bool with_shapes;        /* of operators, where they are known */
-	bool with_flops;         /* and readers are to compute their FLOPs */
+	bool whole_run;      /* one step that is the whole (bounded) recording */
+	bool with_shapes;    /* of operators, where they are known */
+	bool with_flops;     /* and readers are to compute their FLOPs */
 	bool with_stack;
 	bool with_modules;
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
@@ -101,7 +101,7 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct gt_str name;
-	struct gt_str inputs; /* as of a range */
+	struct gt_str inputs;  /* as of a range */
 	struct gt_str calls;   /* "Call stack"; empty: none */
 	struct gt_str modules; /* "Module Hierarchy"; likewise */
 	uint64_t external_id;  /* > 0, unique in the file */
