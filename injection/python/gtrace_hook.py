@@ -91,9 +91,10 @@ def _is_main_interpreter():
     """Others are left alone."""
     from ctypes import c_void_p, pythonapi
 
-    try:
-        own, main = pythonapi.PyInterpreterState_Get, pythonapi.PyInterpreterState_Main
-    except AttributeError:  # before 3.9
+    own = (getattr(pythonapi, "PyInterpreterState_Get", None)
+           or getattr(pythonapi, "_PyInterpreterState_Get", None))  # 3.8
+    main = getattr(pythonapi, "PyInterpreterState_Main", None)
+    if not own or not main:
         return True
     own.restype = main.restype = c_void_p
     return own() == main()
@@ -366,9 +367,10 @@ def _is_worker():
     process = sys.modules.get("multiprocessing.process")
     if process is None:
         return False
+    current = process.current_process()
     # A spawned one learns of its parent only after the modules it needs.
-    return (process.parent_process() is not None
-            or getattr(process.current_process(), "_inheriting", False))
+    return (getattr(current, "_parent_pid", None) is not None  # parent_process() is 3.8's
+            or getattr(current, "_inheriting", False))
 
 
 # ---- more hooks, in files of their own ----
@@ -446,7 +448,9 @@ def wait_for(name, hook):
 
 
 def _set_hook(name, module):
-    hook = _waiting.pop(name)
+    hook = _waiting.pop(name, None)
+    if hook is None:  # another thread, or an import within this one, was here
+        return
     if "t" in getattr(sys, "abiflags", ""):
         # Without the GIL nothing orders what hooks write, and torch's observer is untested.
         _waiting.clear()

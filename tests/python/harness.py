@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import zipapp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT_S = 120
@@ -126,3 +127,26 @@ class Hook:
         done = self.run(place, *argv, **how)
         equal(done.seen(), self.run_without(place, *argv, **how).seen())
         return done
+
+
+WAYS = ['script', '-c', '-m', 'stdin', 'zipapp', 'directory']
+
+
+def run_as(hook, place, way, code, **how):
+    """What code did when it was started in one of the WAYS."""
+    folder = os.path.dirname(place.write('app/__main__.py', code))
+    if way == 'script':
+        argv = [f'{folder}/__main__.py']
+    elif way == '-c':
+        argv = ['-c', code]
+    elif way == '-m':
+        argv = ['-m', 'app']
+    elif way == 'directory':
+        argv = [folder]
+    elif way == 'zipapp':
+        zipapp.create_archive(folder, f'{place.path}/app.pyz')
+        argv = [f'{place.path}/app.pyz']
+    else:
+        argv = ['-c', 'import subprocess, sys; sys.exit(subprocess.run([sys.executable, "-"], '
+                      f'input={code!r}.encode()).returncode)']
+    return hook.run(place, *argv, **how)
