@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What an operator of torch costs: ns a call of the cheapest one, torch.add() of two numbers, plain,
-traced but outside of the window, and in the window; and under torch.profiler.
+traced but outside of the window, and in the window, without and with shapes; and under
+torch.profiler, likewise.
 
 usage: ops.py BUILD PYTHON [ROUNDS]
 
@@ -34,8 +35,9 @@ def best(calls=2000, rounds=8):
     return min(found)
 
 steps = []
-if sys.argv[1] == "profiler":
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+if sys.argv[1].startswith("profiler"):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                record_shapes=sys.argv[1] == "profiler with shapes"):
         best()
         steps = [best()]
 else:
@@ -52,23 +54,27 @@ def run(argv):
 
 
 def main(build, python, rounds=5):
-    plain, idle, active, after, profiler = [], [], [], [], []
+    kinds = ('plain', 'before the window', 'in the window', 'with shapes', 'after it',
+             'torch.profiler', 'with record_shapes')
+    found = {kind: [] for kind in kinds}
     with tempfile.TemporaryDirectory() as place:
         gtrace = [f'{os.path.abspath(build)}/gtrace', 'run', '-q', '-o', place, '--force', '--wait', '0',
-                  '--skip-first', str(FIRST - 1), '--active', str(ACTIVE), '--']
+                  '--skip-first', str(FIRST - 1), '--active', str(ACTIVE)]
         program = [python, '-c', PROGRAM]
         for _ in range(int(rounds)):
-            plain.append(min(run([*program, 'plain'])))
-            steps = run([*gtrace, *program, 'traced'])
-            idle.append(min(steps[1:FIRST - 1]))  # before the first step all is recorded
-            active.append(min(steps[FIRST:FIRST + ACTIVE]))
-            after.append(min(steps[FIRST + ACTIVE + 1:]))
-            profiler.extend(run([*program, 'profiler']))
-    base = statistics.median(plain)
-    for name, figures in (('plain', plain), ('before the window', idle), ('in the window', active),
-                          ('after it', after), ('torch.profiler', profiler)):
+            found['plain'].append(min(run([*program, 'plain'])))
+            steps = run([*gtrace, '--no-shapes', '--', *program, 'traced'])
+            found['before the window'].append(min(steps[1:FIRST - 1]))  # at first all is recorded
+            found['in the window'].append(min(steps[FIRST:FIRST + ACTIVE]))
+            found['after it'].append(min(steps[FIRST + ACTIVE + 1:]))
+            steps = run([*gtrace, '--', *program, 'traced'])
+            found['with shapes'].append(min(steps[FIRST:FIRST + ACTIVE]))
+            found['torch.profiler'].extend(run([*program, 'profiler']))
+            found['with record_shapes'].extend(run([*program, 'profiler with shapes']))
+    base = statistics.median(found['plain'])
+    for kind, figures in found.items():
         ns = statistics.median(figures)
-        print(f'{name:18} {ns:6.0f} ns a call {ns - base:+6.0f} ns '
+        print(f'{kind:18} {ns:6.0f} ns a call {ns - base:+6.0f} ns '
               f'[{min(figures):.0f}, {max(figures):.0f}]')
 
 

@@ -279,20 +279,30 @@ static inline void ab_launch(struct arena_builder *ab, uint32_t tid, uint32_t st
 		    });
 }
 
+/* inputs: any text. */
+static inline void ab_range_with(struct arena_builder *ab, uint16_t type, uint32_t tid,
+				 uint32_t step, uint64_t time_ns, uint32_t domain_id,
+				 uint64_t range_id, const char *text, const char *inputs)
+{
+	uint64_t buf[(sizeof(struct gt_ev_range) + GT_INLINE_MAX + GT_INPUTS_MAX) / 8] = { 0 };
+	struct gt_ev_range *ev = (void *)buf;
+
+	ev->range_id = range_id;
+	ev->domain_id = domain_id;
+	ev->len_bytes = (uint32_t)strlen(text);
+	ev->inputs_bytes = (uint32_t)strlen(inputs);
+	memcpy(ev->bytes, text, ev->len_bytes);
+	memcpy(ev->bytes + GT_PAD8(ev->len_bytes), inputs, ev->inputs_bytes);
+	ev->ev = ab_ev(type, sizeof(*ev) + GT_PAD8(ev->len_bytes) + GT_PAD8(ev->inputs_bytes), step,
+		       time_ns);
+	ab_put(ab, tid, ev, ev->ev.size_bytes);
+}
+
 static inline void ab_range(struct arena_builder *ab, uint16_t type, uint32_t tid, uint32_t step,
 			    uint64_t time_ns, uint32_t domain_id, uint64_t range_id,
 			    const char *text)
 {
-	uint64_t buf[(sizeof(struct gt_ev_range) + GT_INLINE_MAX) / 8] = { 0 };
-	struct gt_ev_range *ev = (void *)buf;
-	size_t len = strlen(text), size = (sizeof(*ev) + len + 7) & ~(size_t)7;
-
-	ev->ev = ab_ev(type, size, step, time_ns);
-	ev->range_id = range_id;
-	ev->domain_id = domain_id;
-	ev->len_bytes = (uint32_t)len;
-	memcpy(ev->bytes, text, len);
-	ab_put(ab, tid, ev, size);
+	ab_range_with(ab, type, tid, step, time_ns, domain_id, range_id, text, "");
 }
 
 /* In the default domain; depth from 1. */
@@ -324,20 +334,26 @@ struct ab_op {
 	uint32_t tid, step, name_id, depth, thread, fwd_thread;
 	int64_t sequence;
 	uint64_t start_ns;
+	const char *inputs; /* any text; NULL: none */
 };
 
 static inline void ab_op(struct arena_builder *ab, struct ab_op op)
 {
-	struct gt_ev_op ev = {
-		.ev = ab_ev(GT_EV_OP, sizeof(ev), op.step, op.start_ns),
+	uint64_t buf[(sizeof(struct gt_ev_op) + GT_INPUTS_MAX) / 8] = { 0 };
+	struct gt_ev_op *ev = (void *)buf;
+
+	*ev = (struct gt_ev_op){
 		.sequence = op.sequence,
 		.thread = op.thread,
 		.fwd_thread = op.fwd_thread,
 		.name_id = op.name_id,
 		.depth = op.depth,
+		.inputs_bytes = op.inputs ? (uint32_t)strlen(op.inputs) : 0,
 	};
-
-	ab_put(ab, op.tid, &ev, sizeof(ev));
+	if (op.inputs)
+		memcpy(ev->inputs, op.inputs, ev->inputs_bytes);
+	ev->ev = ab_ev(GT_EV_OP, sizeof(*ev) + GT_PAD8(ev->inputs_bytes), op.step, op.start_ns);
+	ab_put(ab, op.tid, ev, ev->ev.size_bytes);
 }
 
 static inline void ab_op_end(struct arena_builder *ab, uint32_t tid, uint32_t step,

@@ -28,6 +28,10 @@ struct callback {
 
 EXPORTED struct fake_torch fake_torch = { .sequence_at = 200, .fwd_thread_at = 304, .bytes = 344 };
 
+/* The tensor that is none. */
+extern char undefined_tensor[] NAMED("_ZN3c1019UndefinedTensorImpl10_singletonE");
+char undefined_tensor[8];
+
 static struct callback observer;
 static uint64_t threads;
 static __thread uint64_t thread_number;
@@ -46,6 +50,7 @@ uint64_t add_callback(struct callback callback)
 {
 	observer = callback;
 	fake_torch.registered++;
+	fake_torch.needs_inputs = callback.needs[0];
 	fake_torch.enabled = true;
 	return 7;
 }

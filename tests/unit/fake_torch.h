@@ -15,6 +15,7 @@ struct fake_torch {
 	uint16_t bytes;
 	bool deaf; /* the observer is registered, but never called */
 	int registered;
+	bool needs_inputs; /* the observer does */
 	bool enabled;
 	int switched; /* calls that enable or disable */
 };

@@ -29,11 +29,13 @@ struct fake_range {
 	struct gt_trace_range range;
 	char name[FAKE_NAME];
 	char domain[FAKE_NAME];
+	char inputs[FAKE_NAME];
 };
 
 struct fake_op {
 	struct gt_trace_op op;
 	char name[FAKE_NAME];
+	char inputs[FAKE_NAME];
 };
 
 struct fake_link {
@@ -171,6 +173,7 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 	kept->range = *range;
 	fake_text(kept->name, sizeof(kept->name), range->name);
 	fake_text(kept->domain, sizeof(kept->domain), range->domain);
+	fake_text(kept->inputs, sizeof(kept->inputs), range->inputs);
 	return 0;
 }
 
@@ -184,6 +187,7 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	kept = FAKE_ADD(trace, op);
 	kept->op = *op;
 	fake_text(kept->name, sizeof(kept->name), op->name);
+	fake_text(kept->inputs, sizeof(kept->inputs), op->inputs);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static void check_op(uint32_t depth, int64_t sequence, uint32_t fwd_thread)
 
 	check(op && op->ev.type == GT_EV_OP && op->depth == depth);
 	check(op->sequence == sequence && op->fwd_thread == fwd_thread);
-	check(op->thread >= 1 && op->name_id);
+	check(op->thread >= 1 && op->name_id && !op->stack_id && !op->inputs_bytes);
 }
 
 static void check_op_end(uint32_t depth)
@@ -123,7 +123,7 @@ static void check_user(const char *name, uint64_t depth)
 
 	check(range && range->ev.type == GT_EV_PUSH && range->domain_id == GT_DOMAIN_TORCH);
 	check(range->range_id == depth && range->len_bytes == strlen(name));
-	check(!memcmp(range->bytes, name, strlen(name)));
+	check(!memcmp(range->bytes, name, strlen(name)) && !range->inputs_bytes);
 }
 
 static void check_user_end(uint64_t depth)
@@ -221,6 +221,37 @@ static void not_asked_for(void **state)
 		setenv("GTRACE_ACTIVITIES", "gpu", 1);
 		start_session(true);
 		check(observe(true) == -1 && !torch->registered);
+	});
+}
+
+/* Those that are known are not seen: operators go on without. */
+static void inputs(void **state)
+{
+	(void)state;
+	in_process({
+		go();
+		check(!torch->needs_inputs);
+	});
+	in_process({
+		struct fake_op op;
+		struct fake_op test;
+
+		setenv("GTRACE_WITH", "stack,shapes", 1);
+		start_session(true);
+		check(gtrace_inject_ops_test() == 2 && torch->needs_inputs);
+		begin(&test, FUNCTION, "aten::empty", -1, 0);
+		end(&test);
+		begin(&test, FUNCTION, "aten::empty", -1, 0);
+		end(&test);
+		check(gtrace_inject_ops_begin(false) == 1);
+		inj_ops_follow(true);
+		begin(&op, FUNCTION, "aten::add", -1, 0);
+		end(&op);
+		begin(&op, USER, "mine", -1, 0);
+		end(&op);
+		check_op(1, -1, 0);
+		check_op_end(1);
+		check_user("mine", 1);
 	});
 }
 
@@ -527,6 +558,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_torch),
 		cmocka_unit_test(share_of_the_arena),
 		cmocka_unit_test(not_asked_for),
+		cmocka_unit_test(inputs),
 		cmocka_unit_test(test_must_be_seen),
 		cmocka_unit_test(registers_once),
 		cmocka_unit_test(switched_by_the_control_thread),

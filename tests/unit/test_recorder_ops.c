@@ -167,6 +167,34 @@ static void ranges_of_torch_cross(void **state)
 	assert_string_equal(range_of(only_trace(), "mine")->domain, "");
 }
 
+/* They travel as they are, also with the part of a range that is in the window. */
+static void inputs(void **state)
+{
+	(void)state;
+	begin();
+	steps_to(1);
+	ab_range_with(&ab, GT_EV_PUSH, MAIN, 1, AB_MS(15), GT_DOMAIN_TORCH, 1, "open",
+		      "its inputs");
+	steps_to(2);
+	ab_range_with(&ab, GT_EV_PUSH, MAIN, 2, AB_MS(21), GT_DOMAIN_TORCH, 2, "mine", "inputs");
+	ab_op(&ab, (struct ab_op){ .tid = MAIN,
+				   .step = 2,
+				   .name_id = ADD,
+				   .depth = 1,
+				   .sequence = -1,
+				   .start_ns = AB_MS(22),
+				   .inputs = "two tensors" });
+	op(MAIN, 2, 23, 2, LINEAR);
+	op_end(MAIN, 2, 24, 2);
+	op_end(MAIN, 2, 25, 1);
+	ab_end(&ab, GT_EV_POP, MAIN, 2, AB_MS(26), GT_DOMAIN_TORCH, 2);
+	end();
+	assert_string_equal(op_of("aten::add", 0)->inputs, "two tensors");
+	assert_string_equal(op_of("aten::linear", 0)->inputs, "");
+	assert_string_equal(range_of(only_trace(), "mine")->inputs, "inputs");
+	assert_string_equal(range_of(only_trace(), "open")->inputs, "its inputs");
+}
+
 static void lost_events(void **state)
 {
 	(void)state;
@@ -271,6 +299,7 @@ int main(void)
 		TEST(nested),
 		TEST(by_nvtx),
 		TEST(ranges_of_torch_cross),
+		TEST(inputs),
 		TEST(lost_events),
 		TEST(of_the_window_it_begins_in),
 		TEST(backward_belongs_to_forward),

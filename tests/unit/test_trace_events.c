@@ -427,6 +427,16 @@ static void test_operators(void **state)
 		.name = GT_STR("aten::t"),
 		.external_id = 12,
 	};
+	const struct gt_input inputs[] = { { .tag = GT_INPUT_TENSOR, .item = 6 },
+					   { .tag = GT_INPUT_BOOL, .item = 1 } };
+	const struct gt_trace_range range = {
+		.tid = THREAD + 1,
+		.start_ns = BASE + 1012000,
+		.end_ns = BASE + 1013000,
+		.name = GT_STR("nccl:all_reduce"),
+		.inputs = { (const char *)inputs, sizeof(inputs) },
+		.external_id = 20,
+	};
 	struct gt_trace_link link = { .id = 3, .from_ns = BASE + 1000123, .to_ns = BASE + 1004000 };
 	struct gt_trace *trace = create(NULL);
 	struct event *event;
@@ -447,6 +457,13 @@ static void test_operators(void **state)
 	op.start_ns = op.end_ns = BASE + 1012000;
 	op.external_id = 14;
 	assert_int_equal(gt_trace_op(trace, &op, &last_lane), 0);
+	op.inputs = range.inputs;
+	for (op.external_id = 15; op.external_id <= 17; op.external_id++) {
+		op.start_ns = op.end_ns += 1000;
+		op.inputs.len -= op.external_id == 17; /* this is none */
+		assert_int_equal(gt_trace_op(trace, &op, &last_lane), 0);
+	}
+	assert_int_equal(gt_trace_range(trace, &range), 0);
 	assert_int_equal(gt_trace_link(trace, &link), 0);
 	finish(trace);
 	load();
@@ -467,6 +484,17 @@ static void test_operators(void **state)
 	assert_string_equal(event->name, " ProfilerStep of my own");
 	assert_string_equal(event->args,
 			    "{\"External id\":14,\"Record function id\":0,\"Ev Idx\":13}");
+#define INPUTS                                                        \
+	",\"Input Dims\":[[], []],\"Input Strides\":[[], []],"        \
+	"\"Input type\":[\"float\", \"Scalar\"],\"Concrete Inputs\":" \
+	"[\"\", \"True\"]}"
+	assert_string_equal(find('X', GT_CAT_CPU_OP, 3)->args,
+			    "{\"External id\":15,\"Record function id\":0,\"Ev Idx\":14" INPUTS);
+	assert_string_equal(find('X', GT_CAT_CPU_OP, 4)->args,
+			    "{\"External id\":16,\"Record function id\":0,\"Ev Idx\":15" INPUTS);
+	assert_string_equal(find('X', GT_CAT_CPU_OP, 5)->args,
+			    "{\"External id\":17,\"Record function id\":0,\"Ev Idx\":16}");
+	assert_string_equal(find('X', GT_CAT_ANNOTATION, 0)->args, "{\"External id\":20" INPUTS);
 	event = find('s', GT_CAT_OTHER, 0);
 	assert_has(event->text, "\"cat\":\"fwdbwd\"");
 	assert_has(event->text, "\"id\":3,");
