@@ -133,5 +133,6 @@ const char *torch_abi_find(struct torch_abi *abi)
 #undef X
 	abi->undefined = dlsym(library, UNDEFINED);
 	/* The handle is kept: torch stays as long as its observer. */
+	abi->library = library;
 	return find_layout(abi, make, destroy) ? NULL : "this version of torch is not known";
 }

@@ -45,6 +45,7 @@ struct torch_abi {
 	const char *(*name)(const char *function);       /* borrowed; while the op runs */
 	uint64_t (*thread)(void); /* torch's number of the calling thread, from 1 */
 	const void *undefined; /* the c10::TensorImpl of a tensor that is none; NULL: not found */
+	void *library;         /* of dlopen() */
 	uint16_t sequence_at;
 	uint16_t fwd_thread_at;
 };

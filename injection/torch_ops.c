@@ -11,6 +11,7 @@
 #include "events.h"
 #include "py_stacks.h"
 #include "torch_abi.h"
+#include "torch_comms.h"
 #include "torch_inputs.h"
 
 #include <pthread.h>
@@ -185,6 +186,8 @@ static bool put_op(const struct op *op, const char *function, const char *name)
 	ev->stack_id = stack_id;
 	ev->inputs_bytes = put_inputs(ev, sizeof(*ev), function);
 	inj_commit();
+	if (GT_UNLIKELY(*name == *TORCH_COMMS_NAME) && !strcmp(name, TORCH_COMMS_NAME))
+		torch_comms_put(op->depth);
 	return true;
 }
 
@@ -374,6 +377,7 @@ int gtrace_inject_ops_test(void)
 	why = torch_abi_find(&torch);
 	if (why)
 		return give_up(why);
+	torch_comms_find(torch.library);
 	if (!atomic_compare_exchange_strong(&observer, &none, OBSERVER_TESTING))
 		return 0;
 	memset(callback.scopes, true, sizeof(callback.scopes));

@@ -292,6 +292,7 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_COMM] = sizeof(struct gt_ev_comm),
 	[GT_EV_COLLECTIVE] = sizeof(struct gt_ev_collective),
 	[GT_EV_FRAME] = sizeof(struct gt_ev_frame),
+	[GT_EV_COMMS] = sizeof(struct gt_ev_comms),
 };
 
 static bool event_valid(const struct gt_ev *ev)
@@ -318,6 +319,8 @@ static bool event_valid(const struct gt_ev *ev)
 	case GT_EV_OP:
 		return op->inputs_bytes <= ev->size_bytes - sizeof(*op) &&
 		       op->inputs_bytes <= GT_INPUTS_MAX;
+	case GT_EV_COMMS:
+		return gt_comms_bytes((const void *)ev) == ev->size_bytes;
 	default:
 		return true;
 	}

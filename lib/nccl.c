@@ -198,7 +198,8 @@ static char *put_text(char *p, const char *text)
 	return gt_json_put_str(p, (struct gt_str){ text, strlen(text) });
 }
 
-char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device, char *p)
+char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device, bool named,
+		       char *p)
 {
 	const struct gt_nccl_call *call = nccl->calls ? &nccl->calls[id % CALLS_MAX] : NULL;
 	const struct gt_nccl_comm *comm;
@@ -207,11 +208,11 @@ char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device,
 
 	if (!id || !call || call->id != id)
 		return p;
-	name = call_name(call->call);
+	name = named ? NULL : call_name(call->call);
 	if (name)
 		p = put_text(GT_JSON_PUT(p, ",\"Collective name\":"), name);
 	comm = find_comm(nccl, call->hash, device);
-	if (comm)
+	if (comm && !named)
 		p = gt_json_put_u64(GT_JSON_PUT(p, ",\"Group size\":"), comm->size);
 	if (call->count == 1) {
 		p = gt_json_put_u64(GT_JSON_PUT(p, ",\"Message bytes\":"), call->bytes);

@@ -62,9 +62,11 @@ uint32_t gt_nccl_launch(struct gt_nccl *nccl, struct gt_nccl_thread *thread);
 /*
  * The args of a kernel on this device, as JSON members with a comma before each. Returns the end of
  * what it wrote, at most GT_NCCL_ARGS_MAX bytes; p itself when the id is 0 or too old.
+ * named: the names of the collective and its group's size are there already.
  */
 #define GT_NCCL_ARGS_MAX 384
-char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device, char *p);
+char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device, bool named,
+		       char *p);
 
 void gt_nccl_release(struct gt_nccl *nccl);
 

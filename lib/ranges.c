@@ -92,7 +92,9 @@ void gt_ranges_unhold(struct gt_ranges *ranges, struct gt_range *range)
 			ranges->sink.spans(ranges->sink.ctx, range);
 		ranges->bytes -= bytes_of(range);
 		ranges->bytes -= range->span_cap * sizeof(*range->spans);
+		ranges->bytes -= range->args_bytes;
 		free(range->spans);
+		free(range->args);
 		free(range);
 	}
 }
@@ -117,6 +119,9 @@ static struct gt_range *rest_of(struct gt_ranges *ranges, const struct gt_range 
 	like.spans = NULL;
 	like.span_count = 0;
 	like.span_cap = 0;
+	like.args = NULL;
+	like.args_bytes = 0;
+	like.gpu_args_bytes = 0;
 	rest = make_range(ranges, &like, range->text, gt_range_inputs(range).ptr);
 	if (rest)
 		gt_range_hold(outer);
@@ -261,6 +266,23 @@ void gt_ranges_op_end(struct gt_ranges *ranges, struct gt_thread *thread,
 		      const struct gt_ev_op_end *ev)
 {
 	pop(ranges, thread, GT_RANGE_OP, 0, ev->depth, ev->ev.time_ns);
+}
+
+void gt_ranges_op_args(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t depth,
+		       struct gt_str args, size_t gpu_bytes)
+{
+	struct gt_range *range = thread->top;
+
+	if (!range || range->kind != GT_RANGE_OP || range->number != depth || range->args ||
+	    !args.len || args.len > GT_RANGES_MAX_BYTES - ranges->bytes)
+		return;
+	range->args = malloc(args.len);
+	if (!range->args)
+		return;
+	memcpy(range->args, args.ptr, args.len);
+	range->args_bytes = (uint32_t)args.len;
+	range->gpu_args_bytes = (uint32_t)gpu_bytes;
+	ranges->bytes += args.len;
 }
 
 void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t window,

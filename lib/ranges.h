@@ -58,7 +58,10 @@ struct gt_range {
 	uint16_t span_count;
 	uint16_t span_cap;
 	struct gt_range_span *spans;
-	uint32_t len_bytes; /* of text */
+	char *args; /* more args of it: JSON members, a comma before each; NULL: none */
+	uint32_t args_bytes;
+	uint32_t gpu_args_bytes; /* the first of them, which its GPU work has, too */
+	uint32_t len_bytes;      /* of text */
 	uint32_t inputs_bytes;
 	char text[]; /* and behind it the inputs */
 };
@@ -129,6 +132,10 @@ void gt_ranges_pop(struct gt_ranges *ranges, struct gt_thread *thread, const str
 void gt_ranges_op(struct gt_ranges *ranges, struct gt_thread *thread, const struct gt_ev_op *ev);
 void gt_ranges_op_end(struct gt_ranges *ranges, struct gt_thread *thread,
 		      const struct gt_ev_op_end *ev);
+
+/* More args of the thread's innermost range, if that is the operator at depth; see its fields. */
+void gt_ranges_op_args(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t depth,
+		       struct gt_str args, size_t gpu_bytes);
 
 /*
  * The thread comes into a window: its open ranges are part of it. It leaves one (GT_WINDOW_NONE, or

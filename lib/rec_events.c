@@ -3,6 +3,7 @@
  */
 #include "base.h"
 #include "rec_state.h"
+#include "comms_args.h"
 
 static void put_name(struct gt_recorder *rec, struct gt_map *map, const struct gt_ev *ev)
 {
@@ -197,6 +198,17 @@ static struct gt_window *next_window(const struct gt_recorder *rec, uint32_t ste
 	return NULL;
 }
 
+static void on_comms(struct gt_recorder *rec, struct gt_thread *thread,
+		     const struct gt_ev_comms *ev)
+{
+	struct gt_buf args = { 0 };
+	size_t gpu_bytes = gt_comms_put_args(&args, ev);
+
+	if (!args.failed)
+		gt_ranges_op_args(&rec->ranges, thread, ev->depth, gt_buf_str(&args), gpu_bytes);
+	gt_buf_release(&args);
+}
+
 static bool is_name(const struct gt_ev *ev)
 {
 	return ev->type == GT_EV_STRING || ev->type == GT_EV_THREAD_NAME ||
@@ -253,6 +265,10 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		} else {
 			rec->ranges.refused++;
 		}
+		break;
+	case GT_EV_COMMS:
+		if (thread)
+			on_comms(rec, thread, (const void *)ev);
 		break;
 	case GT_EV_OP_END:
 		if (thread)

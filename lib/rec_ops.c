@@ -45,6 +45,7 @@ void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struc
 		.end_ns = GT_MIN(range->end_ns, window->end_ns),
 		.name = gt_range_name(range, &rec->names),
 		.inputs = gt_range_inputs(range),
+		.args = { range->args, range->args_bytes },
 		.external_id = range->external_id,
 	};
 	struct gt_fwdbwd_end end;

@@ -4,6 +4,7 @@
 #include "base.h"
 #include "rank.h"
 #include "rec_state.h"
+#include "buf.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -184,12 +185,35 @@ static struct gt_str kernel_name(const struct gt_recorder *rec, uint64_t ref, ch
 	return (struct gt_str){ buf, strlen(buf) };
 }
 
+/* What torch and NCCL tell of the collective that launched a kernel. */
+static void add_collective(const struct gt_recorder *rec, const struct gt_gpu_op *op,
+			   const struct gt_launch *launch, struct gt_buf *args)
+{
+	const struct gt_range *innermost = launch->range;
+	char *p;
+
+	if (op->kind != GT_GPU_KERNEL)
+		return;
+	while (innermost && innermost->kind != GT_RANGE_OP)
+		innermost = innermost->outer;
+	if (innermost && innermost->gpu_args_bytes)
+		gt_buf_append(args, innermost->args, innermost->gpu_args_bytes);
+	if (!launch->nccl)
+		return;
+	p = gt_buf_reserve(args, GT_NCCL_ARGS_MAX);
+	if (p)
+		args->len += (size_t)(gt_nccl_put_args(&rec->nccl, launch->nccl, op->device,
+						       args->len, p) -
+				      p);
+}
+
 void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const struct gt_gpu_op *op,
 		   const struct gt_launch *launch)
 {
 	struct gt_trace_call call;
 	struct gt_str name = { 0 };
-	char name_buf[32], call_buf[32], args[GT_NCCL_ARGS_MAX], *end;
+	struct gt_buf args = { 0 };
+	char name_buf[32], call_buf[32];
 
 	if (!gt_window_open_file(rec, window))
 		return;
@@ -198,11 +222,12 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 	if (launch) {
 		call = as_call(rec, launch, call_buf, sizeof(call_buf));
 		call.launches = true;
-		end = gt_nccl_put_args(&rec->nccl, launch->nccl, op->device, args);
-		call.gpu_args = (struct gt_str){ args, (size_t)(end - args) };
+		add_collective(rec, op, launch, &args);
+		call.gpu_args = gt_buf_str(&args);
 	}
 	gt_window_check_write(rec, window,
 			      gt_trace_gpu(window->trace, op, name, launch ? &call : NULL));
+	gt_buf_release(&args);
 }
 
 void gt_window_range(struct gt_recorder *rec, struct gt_window *window,

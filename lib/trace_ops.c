@@ -66,7 +66,7 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	p = piece ? gt_trace_begin(trace, &trace->main,
 				   piece->text.len + GT_OP_INPUTS_TEXT_MAX(op->inputs.len) +
 					   GT_JSON_STR_MAX(op->modules.len) +
-					   GT_JSON_STR_MAX(op->calls.len) + 512,
+					   GT_JSON_STR_MAX(op->calls.len) + op->args.len + 512,
 				   spot)
 		  : NULL;
 	if (!p)
@@ -92,6 +92,8 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 		gt_trace_hint(&trace->main, p, &trace->spots.op_calls);
 		p = gt_json_put_str(p, op->calls);
 	}
+	if (op->args.len)
+		p = (char *)memcpy(p, op->args.ptr, op->args.len) + op->args.len;
 	gt_trace_hint(&trace->main, p, &trace->spots.op_place);
 	*p++ = '}';
 	p = gt_trace_put_place(p, trace->pid, *ret_lane, start);

@@ -102,6 +102,7 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t end_ns;
 	struct gt_str name;
 	struct gt_str inputs;  /* as of a range */
+	struct gt_str args;    /* more of them, as gpu_args above */
 	struct gt_str calls;   /* "Call stack"; empty: none */
 	struct gt_str modules; /* "Module Hierarchy"; likewise */
 	uint64_t external_id;  /* > 0, unique in the file */

@@ -241,6 +241,7 @@ enum gt_event_type {
 	GT_EV_COMM = 14, /* written at any time, and read with the names */
 	GT_EV_COLLECTIVE = 15,
 	GT_EV_FRAME = 16,
+	GT_EV_COMMS = 17,
 };
 
 /* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
@@ -447,6 +448,43 @@ struct gt_ev_frame {
 	uint32_t instance;    /* number of the module in its class, from 0 */
 };
 
+/*
+ * What torch.distributed tells of a collective; behind the OP that it belongs to. The bytes are
+ * three lists of int64_t, and then three strings, in the order of the fields with their lengths.
+ */
+#define GT_COMMS_LIST_MAX 30 /* a list of one more is cut; PyTorch's profiler shows no more */
+struct gt_ev_comms {
+	struct gt_ev ev;
+	uint32_t depth; /* of its OP */
+	int32_t rank;   /* in the process group; or the peer of send and recv */
+	int32_t size;   /* of the process group */
+	int32_t first;  /* global rank of its first one; -1: not known */
+	int32_t stride; /* to the next one; 0: not known */
+	uint8_t type;   /* c10::ScalarType */
+	uint8_t reserved[3];
+	int64_t in_count; /* elements */
+	int64_t out_count;
+	uint16_t in_splits;
+	uint16_t out_splits;
+	uint16_t ranks; /* global ones */
+	uint16_t collective_bytes;
+	uint16_t group_bytes;
+	uint16_t description_bytes;
+	uint32_t reserved2;
+	char bytes[];
+};
+
+/* The size of the whole event. */
+static inline uint32_t gt_comms_bytes(const struct gt_ev_comms *ev)
+{
+	uint32_t numbers = (uint32_t)GT_MIN(ev->in_splits, GT_COMMS_LIST_MAX) +
+			   (uint32_t)GT_MIN(ev->out_splits, GT_COMMS_LIST_MAX) +
+			   (uint32_t)GT_MIN(ev->ranks, GT_COMMS_LIST_MAX);
+	uint32_t chars = (uint32_t)ev->collective_bytes + ev->group_bytes + ev->description_bytes;
+
+	return (uint32_t)sizeof(*ev) + numbers * (uint32_t)sizeof(int64_t) + GT_PAD8(chars);
+}
+
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
@@ -474,5 +512,6 @@ _Static_assert(sizeof(struct gt_ev_op_end) == 24, "wire ABI");
 _Static_assert(sizeof(struct gt_input) == 4, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_comm) == 40, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_collective) == 48, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_comms) == 72, "wire ABI");
 
 #endif

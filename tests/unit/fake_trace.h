@@ -36,6 +36,7 @@ struct fake_op {
 	struct gt_trace_op op;
 	char name[FAKE_NAME];
 	char inputs[FAKE_NAME];
+	char args[512];
 };
 
 struct fake_link {
@@ -188,6 +189,7 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	kept->op = *op;
 	fake_text(kept->name, sizeof(kept->name), op->name);
 	fake_text(kept->inputs, sizeof(kept->inputs), op->inputs);
+	fake_text(kept->args, sizeof(kept->args), op->args);
 	return 0;
 }
 

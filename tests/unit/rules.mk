@@ -19,7 +19,13 @@ FAKE_TORCH = $(O)/tests/fake-torch/libtorch_cpu.so
 TEST_PROGRAMS += $(FAKE_TORCH)
 $(O)/tests/test_inj_ops: $(FAKE_TORCH)
 
-$(FAKE_TORCH): tests/unit/fake_torch.c tests/unit/fake_torch.h
+$(O)/tests/test_inj_comms: tests/unit/test_inj_comms.c $(O)/pic/injection/torch_comms.o $(FAKE_TORCH)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(INJ_CFLAGS) $(LINK) -o $@ \
+		$(filter %.c %.o,$^) -lcmocka -ldl
+
+$(FAKE_TORCH): tests/unit/fake_torch.c tests/unit/fake_torch_comms.c \
+		$(addprefix tests/unit/,fake_torch.h fake_torch_comms.h)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) \
-		-Wl,-soname,$(@F) -o $@ $<
+		-Wl,-soname,$(@F) -o $@ $(filter %.c,$^)

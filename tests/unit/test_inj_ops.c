@@ -2,6 +2,7 @@
 #include "control.h"
 #include "events.h"
 #include "fake_torch.h"
+#include "fake_torch_comms.h"
 #include "torch_ops.h"
 
 #include <dlfcn.h>
@@ -521,6 +522,34 @@ static void long_names(void **state)
 	});
 }
 
+/* What a collective's operator does stands right behind its beginning. */
+static void collectives(void **state)
+{
+	(void)state;
+	in_process({
+		struct fake_comms_state *comms = dlsym(dlopen(library, RTLD_NOW), "fake_comms");
+		struct fake_comms object = { 0 };
+		const struct gt_ev_comms *ev;
+		struct fake_op op;
+
+		go();
+		check(comms && comms->made == 1 && comms->destroyed == 1);
+		object.table = comms->table;
+		object.size = 8;
+		comms->current = &object;
+		begin(&op, FUNCTION, "record_param_comms", -1, 0);
+		end(&op);
+		begin(&op, FUNCTION, "record_param_comms_", -1, 0);
+		end(&op);
+		check_op(1, -1, 0);
+		ev = next_event();
+		check(ev && ev->ev.type == GT_EV_COMMS && ev->depth == 1 && ev->size == 8);
+		check_op_end(1);
+		check_op(1, -1, 0);
+		check_op_end(1);
+	});
+}
+
 static void step_waits_for_its_range(void **state)
 {
 	(void)state;
@@ -571,6 +600,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(before_the_first_step),
 		cmocka_unit_test(inert_in_a_forked_child),
 		cmocka_unit_test(long_names),
+		cmocka_unit_test(collectives),
 		cmocka_unit_test(step_waits_for_its_range),
 	};
 
