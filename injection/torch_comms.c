@@ -140,7 +140,13 @@ static char *put_list(char *to, const struct numbers *numbers, uint16_t count)
 {
 	size_t bytes = GT_MIN(count, GT_COMMS_LIST_MAX) * sizeof(int64_t);
 
-	return bytes ? (char *)memcpy(to, numbers->begin, bytes) + bytes : to;
+	if (!bytes)
+		return to;
+	memcpy(to, numbers->begin, bytes);
+	to += bytes;
+	if (count > GT_COMMS_LIST_MAX)
+		memcpy(to - sizeof(int64_t), numbers->end - 1, sizeof(int64_t));
+	return to;
 }
 
 static char *put_string(char *to, const struct string *string, uint16_t bytes)

@@ -54,15 +54,19 @@ static void put_text(struct gt_buf *args, const char *key, struct gt_str text)
 		args->len += (size_t)(gt_json_put_str(p, text) - p);
 }
 
-/* A list is a string there. One that is cut ends so. */
+/* A list is a string there; of a long one the first and the last are shown. */
 static void put_list(struct gt_buf *args, const char *key, const int64_t *numbers, uint16_t count)
 {
+	const char *before = "";
 	uint16_t i;
 
 	gt_buf_printf(args, ",\"%s\":\"[", key);
-	for (i = 0; i < count && i < GT_COMMS_LIST_MAX; i++)
-		gt_buf_printf(args, "%s%" PRId64, i ? ", " : "", numbers[i]);
-	gt_buf_text(args, count > GT_COMMS_LIST_MAX ? ", ...]\"" : "]\"");
+	for (i = 0; i < count && i < GT_COMMS_LIST_MAX; i++, before = ", ") {
+		if (i == GT_COMMS_LIST_MAX - 1 && count > GT_COMMS_LIST_MAX)
+			before = ", ..., ";
+		gt_buf_printf(args, "%s%" PRId64, before, numbers[i]);
+	}
+	gt_buf_text(args, "]\"");
 }
 
 static struct gt_str take(const char **chars, uint16_t bytes)
@@ -73,18 +77,17 @@ static struct gt_str take(const char **chars, uint16_t bytes)
 	return text;
 }
 
-/* The other side of a message: its rank in the process group is told, and the trace has global
- * ones. */
-static void put_peer(struct gt_buf *args, const struct gt_ev_comms *ev, struct gt_str collective,
-		     const int64_t *ranks)
+/* The other side of a message: torch tells its rank in the process group, and shows the global one.
+ */
+static void put_peer(struct gt_buf *args, const struct gt_ev_comms *ev, struct gt_str collective)
 {
 	bool sends = gt_str_equal(collective, GT_STR("send"));
 
 	if (!sends && !gt_str_equal(collective, GT_STR("recv")))
 		return;
-	if (ev->rank >= 0 && ev->rank < ev->ranks && ev->rank < GT_COMMS_LIST_MAX)
+	if (ev->stride > 0 && ev->rank >= 0 && ev->rank < ev->size)
 		gt_buf_printf(args, ",\"%s Rank\":%" PRId64, sends ? "Dst" : "Src",
-			      ranks[ev->rank]);
+			      ev->first + (int64_t)ev->rank * ev->stride);
 }
 
 size_t gt_comms_put_args(struct gt_buf *args, const struct gt_ev_comms *ev)
@@ -113,7 +116,7 @@ size_t gt_comms_put_args(struct gt_buf *args, const struct gt_ev_comms *ev)
 		put_text(args, "Process Group Description", description);
 	if (ev->ranks)
 		put_list(args, "Process Group Ranks", ranks, ev->ranks);
-	put_peer(args, ev, collective, ranks);
+	put_peer(args, ev, collective);
 	common = args->len - before;
 	gt_buf_printf(args, ",\"Rank\":%" PRId32, ev->rank);
 	if (ev->first >= 0)

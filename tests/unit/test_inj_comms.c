@@ -120,6 +120,8 @@ static void long_ones(void **state)
 	fake->current = &comms;
 	torch_comms_put(1);
 	assert_int_equal(ev->ranks, GT_COMMS_LIST_MAX + 1);
+	assert_int_equal(((const int64_t *)ev->bytes)[28], 28);
+	assert_int_equal(((const int64_t *)ev->bytes)[29], 999);
 	assert_int_equal(ev->group_bytes, 256);
 	assert_int_equal(ev->ev.size_bytes, sizeof(*ev) + 3 * 30 * 8 + 3 * 256);
 	assert_int_equal(ev->ev.size_bytes, gt_comms_bytes(ev));

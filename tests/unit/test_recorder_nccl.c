@@ -444,13 +444,19 @@ static void torch_lists_and_peers(void **state)
 					   .collective_bytes = 3 },
 				   .lists = lists,
 				   .text = "\"\xff\n" };
-	struct comms sent = { .ev = { .depth = 1, .rank = 1, .ranks = 2, .collective_bytes = 4 },
+	struct comms sent = { .ev = { .depth = 1,
+				      .rank = 1,
+				      .size = 2,
+				      .first = 4,
+				      .stride = 2,
+				      .ranks = 2,
+				      .collective_bytes = 4 },
 			      .lists = (const int64_t[]){ 4, 6 },
 			      .text = "send" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		lists[i] = INT64_MIN;
+		lists[i] = i % 30 == 29 ? INT64_MIN : 7;
 	begin_torch();
 	op(1, COMMS_NAME);
 	comms(long_ones);
@@ -464,6 +470,10 @@ static void torch_lists_and_peers(void **state)
 	assert_non_null(
 		strstr(only_trace()->ops[0].args,
 		       ",\"Collective name\":\"\\\"\xef\xbf\xbd\\n\",\"In msg nelems\":0,"));
+	assert_non_null(
+		strstr(only_trace()->ops[0].args,
+		       "\"In split size\":\"[7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, "
+		       "7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, ..., -9223372036854775808]\""));
 	assert_non_null(strstr(gpu_of(only_trace(), 1)->args,
 			       "\"Process Group Ranks\":\"[4, 6]\",\"Dst Rank\":6"));
 }
