@@ -452,8 +452,9 @@ struct gt_ev_frame {
  * What torch.distributed tells of a collective; behind the OP that it belongs to. The bytes are
  * three lists of int64_t, and then three strings, in the order of the fields with their lengths.
  */
-#define GT_COMMS_LIST_MAX 30 /* of one more stands for any number: the last one is the last then \
-			      */
+#define GT_COMMS_LIST_MAX                                                      \
+	30 /* of one more stands for any number: the last one is the last then \
+	    */
 struct gt_ev_comms {
 	struct gt_ev ev;
 	uint32_t depth; /* of its OP */

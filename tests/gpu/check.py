@@ -256,6 +256,12 @@ def expect_all_reduced(trace, log):
     gradients = int(re.search(r'done, (\d+) bytes of gradients', log)[1])
     sizes = [e['args'].get('Message bytes') for e in kernels]
     assert None not in sizes and sum(sizes) == gradients * len(trace.steps), (sizes, gradients)
+    facts = ('dtype', 'Process Group Name', 'Process Group Description', 'Process Group Ranks')
+    seen = collections.Counter(tuple(e['args'].get(key) for key in facts) for e in kernels)
+    assert list(seen) == [('Float', '0', 'default_pg', '[0, 1]')], seen
+    assert all(e['args']['In msg nelems'] * 4 == e['args']['Message bytes'] for e in kernels)
+    ops = [e for e in trace.events if e.get('name') == 'record_param_comms' and 'Collective name' in e['args']]
+    assert len(ops) == len(kernels), (len(ops), len(kernels))
     return {e['args'].get('Communicator') for e in kernels}
 
 
