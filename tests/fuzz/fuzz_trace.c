@@ -158,6 +158,7 @@ static void write_one(struct gt_trace *trace, uint64_t base, const struct gt_tra
 		range.external_id = take_number();
 		range.name = take_str();
 		range.domain = take_str();
+		range.inputs = take_byte() & 1 ? take_str() : (struct gt_str){ 0 };
 		gt_trace_range(trace, &range);
 		break;
 	case 4:
@@ -186,6 +187,7 @@ static void write_one(struct gt_trace *trace, uint64_t base, const struct gt_tra
 		torch.end_ns = torch.start_ns + take_number() - 16;
 		torch.external_id = take_number();
 		torch.name = take_str();
+		torch.inputs = take_str();
 		gt_trace_op(trace, &torch, &lane);
 		break;
 	case 0xff:
