@@ -114,6 +114,30 @@ def eager(run):
 
 
 @case
+def frameworks(run):
+    """Each framework's own steps, as many as it says it made."""
+    said = []
+    for script, options, source in (('trainer', [], 'transformers'), ('fit', ['accumulate'], 'lightning'),
+                                    ('fit', ['manual'], 'lightning'), ('accelerated', [], 'optimizer'),
+                                    ('diffusion', ['pipeline'], 'diffusers'), ('diffusion', ['loop'], 'diffusers'),
+                                    ('jax_steps', [], 'jax')):
+        name = '-'.join([script, *options])
+        command = run.python('frameworks/%s.py' % script, 12, *options)
+        if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=HERE).returncode:
+            said.append('%s: cannot run here' % name)
+            continue
+        trace, = run.run(name, ['--active', '100', '--name', 'it'], command)
+        assert trace.health['step_source'] == source, (name, trace.health)
+        assert 'steps 12' in run.log.splitlines(), run.log
+        # the first mark ends step 0, the last one begins a step that the end of the program ends
+        assert set(trace.steps) == {'ProfilerStep#%d' % step for step in range(3, 13)}, (name, trace.steps)
+        assert trace.kernels, name
+        said.append('%s: %d kernels' % (name, len(trace.kernels)))
+    assert any('kernels' in one for one in said), said
+    return '; '.join(said)
+
+
+@case
 def repeat_10(run):
     traces = run.run('repeat', ['--repeat', '10'], run.python('gpt.py', '--steps', 60))
     assert len(traces) == 10, len(traces)

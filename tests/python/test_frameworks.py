@@ -111,6 +111,46 @@ def untraced_frameworks_run_as_ever(hook):
             equal((name, done.seen(), set(done.calls)), (name, (0, '', ''), {'start'}))
 
 
+@case
+def what_the_user_chose_rules(hook):
+    """The real library and command, on fake frameworks: which source it is, and of which step the
+    last one in the trace is."""
+    trainer = 'from transformers.trainer import Trainer\n'
+    train = 'Trainer().train(10, 4)\n'
+    wrapped = trainer + '''
+import gtrace
+from transformers.trainer_callback import CallbackHandler
+end = CallbackHandler.on_step_end
+def on_step_end(self, *args, **kwargs):
+    gtrace.step()
+    gtrace.step()
+    return end(self, *args, **kwargs)
+CallbackHandler.on_step_end = on_step_end
+''' + train
+    call = ['--step-call', 'transformers.trainer_callback:CallbackHandler.on_substep_end']
+    for options, code, source, last in (
+            ([], trainer + train, 'transformers', 10),
+            (['--skip-first', '0', '--wait', '0'], trainer + train, 'transformers', 10),
+            (['--step-source', 'framework'], trainer + train, 'transformers', 10),
+            (['--step-source', 'optimizer'], trainer + train, 'optimizer', 10),
+            ([], wrapped, 'api', 20),
+            (['--step-source', 'framework'], wrapped, 'transformers', 10),
+            (call, trainer + train, 'call', 30)):
+        with Place() as place:
+            for name, text in TRANSFORMERS.items():
+                place.write(f'lib/{name}', text)
+            done = run(place, [f'{hook.build}/gtrace', 'run', '--active', '100', *options, '--',
+                               hook.python, place.write('it.py', code)],
+                       {'GTRACE_INJECTION': f'{hook.build}/libgtrace-inject.so',
+                        'PYTHONPATH': fake_torch.write(place, '2')})
+            equal((options, done.status), (options, 0))
+            with gzip.open(f'{place.path}/it-rank0.trace.json.gz') as file:
+                trace = json.load(file)
+            steps = [int(event['name'].partition('#')[2]) for event in trace['traceEvents']
+                     if event['name'].startswith('ProfilerStep#')]
+            equal((options, trace['gtrace']['step_source'], max(steps)), (options, source, last))
+
+
 # ---- the real ones ------------------------------------------------------------------------------
 
 STEPS = 10
@@ -151,6 +191,7 @@ real('fit', 'manual', source='lightning')
 real('accelerated', source='optimizer')
 real('diffusion', 'pipeline', source='diffusers')
 real('diffusion', 'loop', source='diffusers')
+real('jax_steps', source='jax')
 
 
 if __name__ == '__main__':
