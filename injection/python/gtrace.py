@@ -84,20 +84,24 @@ class range:
     """A range of the calling thread in the trace, for a with statement or as a decorator. Ranges of
     a thread nest: it must end where it began, and not wait for others of an event loop."""
 
+    __slots__ = "name", "_begun"
+
     def __init__(self, name):
         self.name = name
-        self._begun = []
+        self._begun = 0  # a bit for each time that it is open, the innermost one is the lowest
 
     def __enter__(self):
+        begun = self._begun << 1
         if _recording.value:
             _push(str(self.name).encode("utf-8", "replace"))
-            self._begun.append(True)
-        else:
-            self._begun.append(False)
+            begun |= 1
+        self._begun = begun
         return self
 
-    def __exit__(self, *error):
-        if self._begun.pop():
+    def __exit__(self, kind, error, traceback):
+        begun = self._begun
+        self._begun = begun >> 1
+        if begun & 1:
             _pop()
 
     def __call__(self, function):
@@ -139,6 +143,10 @@ def _session():
         if value.isdigit():
             set_to[name] = int(value)
     set_to["activities"] = set(os.environ.get("GTRACE_ACTIVITIES", "cpu,gpu").split(","))
+    recorded = os.environ.get("GTRACE_WITH", "").split(",")
+    set_to["record_shapes"] = set_to["with_flops"] = "shapes" in recorded
+    set_to["with_stack"] = "stack" in recorded
+    set_to["with_modules"] = "modules" in recorded
     set_to["profile_memory"] = "mem" in set_to["activities"]
     return set_to
 

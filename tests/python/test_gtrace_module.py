@@ -153,16 +153,19 @@ class Activity:
     name = "CUDA"
 for i in range(2):
     gtrace.profile(skip_first=1, wait=5, active=4, activities=[Activity, "cpu"], profile_name="x",
-                   profile_memory=True, output_dir="y")
+                   profile_memory=True, output_dir="y", record_shapes=True, with_flops=True,
+                   with_stack=True, with_modules=False)
 '''
     session = {'GTRACE_SCHEDULE': 'skip_first=1,wait=1,warmup=1,active=3,repeat=1,'
-                                  'skip_first_wait=0', 'GTRACE_ACTIVITIES': 'gpu'}
+                                  'skip_first_wait=0', 'GTRACE_ACTIVITIES': 'gpu',
+               'GTRACE_WITH': 'shapes,modules'}
     with Place() as place:
         script = place.write('script.py', code)
         done = hook.run(place, script, **session)
         equal((done.seen(), tell(done)), ((0, '', ''), [
             "warn the options of 'gtrace run' rule, not those of gtrace.profile(): "
-            'active is 3, activities is gpu, profile_memory is False, wait is 1']))
+            'active is 3, activities is gpu, profile_memory is False, wait is 1, '
+            'with_modules is True, with_stack is False']))
         for same in 'enabled=False, wait=5', 'wait=1, activities=None', '':
             done = hook.run(place, '-c', f'import gtrace\ngtrace.profile({same})', **session)
             equal((done.seen(), tell(done)), ((0, '', ''), []))
