@@ -65,7 +65,6 @@ static uint32_t line_of(const struct gt_op_frames *frames, struct gt_ops *ops)
 	if (!frame)
 		return 0;
 	line = frame->program_line ? frame->program_line : frame->library_line;
-	ops->has_functions |= line != 0;
 	return line ? gt_intern(&ops->texts, gt_interned(&ops->names, line - 1)) : 0;
 }
 

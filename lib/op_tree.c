@@ -216,8 +216,10 @@ static uint32_t row_with_line(struct nest *nest, const struct gt_op_slice *slice
 	open->in_backward |= is_op && ops->name_infos[row->name].phase == GT_TORCH_BACKWARD;
 	if (!key.stack && open->in_backward && outer)
 		key.stack = ops->rows[outer->node.row].stack;
-	if (!key.stack)
+	if (!key.stack) {
 		key.stack = gt_op_frames_stack(&nest->frames, ops, slice->row);
+		ops->has_functions |= row->kind == GT_OP_HOST && key.stack != row->stack;
+	}
 	if (!key.stack && outer)
 		key.stack = ops->rows[outer->node.row].stack;
 	if (key.stack == GT_INTERN_FAILED)

@@ -6,6 +6,8 @@ cat >stacks.json <<EOF
 {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":5,"dur":20,"args":{"External id":2,"Call stack":"torch/nn/functional.py(2): linear;$stack"}},
 {"ph":"X","cat":"cpu_op","name":"aten::item","pid":9,"tid":9,"ts":200,"dur":50,"args":{"External id":3,"Call stack":"/usr/lib/python3.11/contextlib.py(81): inner;/home/me/projects/training/a_long_name/metrics.py(7): log"}},
 {"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: MmBackward0","pid":9,"tid":10,"ts":100,"dur":10,"args":{"External id":4,"Sequence number":3,"Fwd thread id":1}},
+{"ph":"X","cat":"python_function","name":"src/train.py(30): main","pid":9,"tid":9,"ts":0,"dur":300,"args":{}},
+{"ph":"X","cat":"user_annotation","name":"range","pid":9,"tid":9,"ts":0,"dur":300,"args":{}},
 {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":20,"dur":40,"args":{"External id":2,"device":0,"stream":7,"correlation":1}},
 {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":120,"dur":80,"args":{"External id":4,"device":0,"stream":7,"correlation":2}},
 {"ph":"X","cat":"kernel","name":"other","pid":0,"tid":7,"ts":300,"dur":10,"args":{"device":0,"stream":7,"correlation":3}}

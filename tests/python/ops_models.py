@@ -247,7 +247,7 @@ def main(name, steps, first=None, last=None, trace=None):
         prof.export_chrome_trace(trace)
         with open(trace + '.calls', 'w') as out:
             json.dump([[row.key, [row.count, row.flops]] for row in prof.key_averages()
-                       if not row.is_user_annotation], out)
+                       if not getattr(row, 'is_user_annotation', '#' in row.key)], out)
         left -= int(last) + 1 - bool(before)
     for _ in range(left):
         step()

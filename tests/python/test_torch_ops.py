@@ -3,9 +3,10 @@
 
 usage: test_torch_ops.py BUILD [PYTHON...]
 
-Every PYTHON (this one, the system's, for which Debian has a python3-torch, the one in
-build/deps/torch that 'make torch' makes, and those of GTRACE_TEST_TORCH, separated by colons) that
-has torch is tried.
+Every PYTHON (the one in build/deps/torch that 'make torch' makes, this one, the system's, and those
+of GTRACE_TEST_TORCH, separated by colons) that has torch is tried. One whose torch.profiler writes
+no such traces, as that of Debian's python3-torch, is not compared with it; tests of the command line
+alone take the first.
 """
 
 import gzip
@@ -92,8 +93,8 @@ def of_tensors_alone(row):
 
 def compare(gtrace, name, version=(1,)):
     tried = False
-    for python, torch in gtrace.torches:
-        if tuple(int(n) for n in torch.split('.')[:2]) < version:
+    for python, torch, has_kineto in gtrace.torches:
+        if not has_kineto or tuple(int(n) for n in torch.split('.')[:2]) < version:
             continue
         tried = True
         with Place() as place:
@@ -116,7 +117,7 @@ def compare(gtrace, name, version=(1,)):
             with open(theirs + '.calls') as file:
                 yield torch, place, dict(json.load(file))
     if not tried:
-        raise Skip(f'no torch of version {".".join(map(str, version))}')
+        raise Skip(f'no torch of version {".".join(map(str, version))} with Kineto')
 
 
 def same_as_torch(name, **how):
@@ -179,6 +180,8 @@ def without_operators_when_not_asked_for(gtrace):
 @case
 def compiled_code_may_name_itself(gtrace):
     """While a window is open torch believes that its profiler is on, and not before or after."""
+    if gtrace.torches[0][1].startswith('1.'):
+        raise Skip('no torch.compile')
     with Place() as place:
         script = place.write('named.py', '''
 import time, torch
@@ -248,18 +251,90 @@ if __name__ == "__main__":
         equal(traces(place), [])
 
 
+def summary_of(gtrace, path, *options):
+    done = subprocess.run([f'{gtrace.build}/gtrace', 'summary', '--format', 'json', *options, path],
+                          check=True, capture_output=True)
+    return json.loads(done.stdout)['files'][0]
+
+
+@case
+def steps_have_phases(gtrace):
+    for python, torch, _ in gtrace.torches:
+        with Place() as place:
+            steps = summary_of(gtrace, gtrace.trace(place, python, 'loader'))['steps']
+            equal((torch, len(steps)), (torch, LAST - FIRST + 1))
+            for step in steps:
+                phases = step['phases']
+                equal((torch, sorted(name for name, us in phases.items() if us <= 0)), (torch, []))
+                equal((torch, round(sum(phases.values()), 3)), (torch, step['dur_us']))
+
+
+LINES = '''
+import torch
+linear = torch.nn.Linear(64, 64)
+def model(x):
+    return torch.relu(linear(x))
+def train():
+    model(torch.ones(8, 64)).sum().backward()
+'''
+
+
+def check_lines(gtrace, torch, path, places):
+    """The backward pass is of the line of its forward pass."""
+    lines = {row['function']: row for row in summary_of(gtrace, path, '--by', 'line')['lines']
+             if row['file'] and row['file'].endswith('lines.py')}
+    model, train = lines['model'], lines['train']
+    equal((torch, model['line'], train['line']), (torch, *places))
+    equal((torch, model['calls']), (torch, 2))  # linear and relu
+    assert train['calls'] >= 2, lines  # ones, sum
+    assert model['backward_cpu_us'] > 0 and train['backward_cpu_us'] > 0, lines
+
+
+@case
+def lines_of_the_program(gtrace):
+    for python, torch, _ in gtrace.torches:
+        with Place() as place:
+            script = place.write('lines.py', LINES + 'train()\n')
+            gtrace.run(place, [python, script], ['--step-source', 'none', '--with-stack'])
+            check_lines(gtrace, torch, f'{place.path}/lines-rank0.trace.json.gz', (5, 7))
+
+
+@case
+def lines_where_functions_begin(gtrace):
+    """All that torch.profiler writes of stacks."""
+    tried = False
+    for python, torch, has_kineto in gtrace.torches:
+        if not has_kineto:
+            continue
+        tried = True
+        with Place() as place:
+            script = place.write('lines.py', LINES + '''
+from torch.profiler import profile
+with profile(with_stack=True) as prof:
+    train()
+prof.export_chrome_trace("lines.json")
+''')
+            done = run(place, [python, script])
+            equal((torch, done.status), (torch, 0))
+            check_lines(gtrace, torch, f'{place.path}/lines.json', (4, 6))
+    if not tried:
+        raise Skip('no torch with Kineto')
+
+
 if __name__ == '__main__':
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     TORCHES = []
     with Place() as PLACE:
         for PYTHON in sys.argv[2:] or [
-                *{sys.executable, '/usr/bin/python3'}, f'{HERE}/../../build/deps/torch/bin/python',
+                f'{HERE}/../../build/deps/torch/bin/python', *{sys.executable, '/usr/bin/python3'},
                 *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]:
             if PYTHON and os.path.exists(PYTHON):
-                FOUND = run(PLACE, [PYTHON, '-c', 'import torch; print(torch.__version__)'])
+                FOUND = run(PLACE, [PYTHON, '-c', 'import torch; from torch.profiler import *; '
+                                    'print(torch.__version__, kineto_available())'])
                 if FOUND.status == 0:
-                    TORCHES.append((PYTHON, FOUND.out.strip()))
+                    VERSION, KINETO = FOUND.out.split()
+                    TORCHES.append((PYTHON, VERSION, KINETO == 'True'))
     if not TORCHES:
         print("ok - torch's operators # SKIP no Python here has torch; 'make torch' gets it, "
               'GTRACE_TEST_TORCH may name one')
