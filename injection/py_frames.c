@@ -133,38 +133,63 @@ void py_frames_set_module_call(const char *code)
 
 /* ---- frames ---- */
 
-static uintptr_t instruction(const struct layout *layout, const char *frame)
+static const char *innermost(const struct layout *layout)
 {
-	if (layout->minor < 11)
-		return (uintptr_t)(intptr_t)number(frame, layout->at);
-	return (uintptr_t)word(frame, layout->at);
+	const char *thread = py.thread_state();
+	const char *frame = thread ? pointer(thread, layout->thread_frame) : NULL;
+
+	if (frame && layout->cframe_frame != NO_CFRAME)
+		frame = pointer(frame, layout->cframe_frame);
+	return frame;
+}
+
+static bool is_python(const struct layout *layout, const char *frame)
+{
+	return layout->owner == NO_OWNER || frame[layout->owner] < OWNED_BY_C;
+}
+
+static struct py_frame read_frame(const struct layout *layout, const char *frame)
+{
+	struct py_frame ret = { .code = reference(frame, layout->code) };
+
+	ret.at = layout->minor < 11 ? (uintptr_t)(intptr_t)number(frame, layout->at)
+				    : (uintptr_t)word(frame, layout->at);
+	if (GT_UNLIKELY(ret.code == py.module_call)) {
+		ret.module = reference(frame, layout->locals);
+		ret.type = ret.module ? pointer(ret.module, TYPE_AT) : NULL;
+	}
+	return ret;
 }
 
 uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX])
 {
-	const struct layout *layout = py.layout;
-	const char *module_call = py.module_call;
-	const char *thread = py.thread_state();
+	const struct layout layout = *py.layout;
 	const char *frame;
 	uint32_t count = 0;
 
-	if (!thread)
-		return 0;
-	frame = pointer(thread, layout->thread_frame);
-	if (frame && layout->cframe_frame != NO_CFRAME)
-		frame = pointer(frame, layout->cframe_frame);
-	for (; frame; frame = pointer(frame, layout->back)) {
-		struct py_frame *to = &ret[count % PY_FRAMES_MAX];
-
-		if (layout->owner != NO_OWNER && frame[layout->owner] >= OWNED_BY_C)
-			continue;
-		to->code = reference(frame, layout->code);
-		to->at = instruction(layout, frame);
-		to->module = to->code == module_call ? reference(frame, layout->locals) : NULL;
-		to->type = to->module ? pointer(to->module, TYPE_AT) : NULL;
-		count++;
-	}
+	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back))
+		if (is_python(&layout, frame))
+			ret[count++ % PY_FRAMES_MAX] = read_frame(&layout, frame);
 	return count;
+}
+
+bool py_frames_are(const struct py_frame *frames, uint32_t count)
+{
+	const struct layout layout = *py.layout;
+	const char *frame;
+
+	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back)) {
+		struct py_frame now;
+
+		if (!is_python(&layout, frame))
+			continue;
+		if (!count)
+			return false;
+		now = read_frame(&layout, frame);
+		if (!py_frame_same(&now, &frames[--count]))
+			return false;
+	}
+	return !count;
 }
 
 /* ---- code ---- */

@@ -34,6 +34,14 @@ void py_frames_set_module_call(const char *code);
  */
 uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX]);
 
+/* Are they these, with the outermost one first? */
+bool py_frames_are(const struct py_frame *frames, uint32_t count);
+
+static inline bool py_frame_same(const struct py_frame *a, const struct py_frame *b)
+{
+	return a->code == b->code && a->at == b->at && a->module == b->module && a->type == b->type;
+}
+
 /* What follows is for code objects that a frame of the calling thread runs. */
 
 int py_code_line(const struct py_frame *frame); /* that the frame is at; 0: none */

@@ -214,11 +214,6 @@ static const struct module *module_of(const struct py_frame *frame)
 
 /* ---- frames ---- */
 
-static bool same(const struct py_frame *a, const struct py_frame *b)
-{
-	return a->code == b->code && a->at == b->at && a->module == b->module && a->type == b->type;
-}
-
 /* The frame, dead or not; NULL: *ret_place is where it belongs. */
 static struct frame *frame_find(uint32_t outer_id, const struct py_frame *python,
 				_Atomic(struct frame *) **ret_place)
@@ -230,7 +225,7 @@ static struct frame *frame_find(uint32_t outer_id, const struct py_frame *python
 
 	/* Never more than half of the slots are in use, so there is an empty one. */
 	while ((frame = atomic_load_explicit(&frames[slot], memory_order_acquire)) &&
-	       !(frame->outer_id == outer_id && same(&frame->python, python)))
+	       !(frame->outer_id == outer_id && py_frame_same(&frame->python, python)))
 		slot = (slot + 1) % FRAME_SLOTS;
 	*ret_place = &frames[slot];
 	return frame;
@@ -324,13 +319,17 @@ uint32_t inj_stack_take(void)
 
 	if (!last)
 		return 0;
+	/* An operator within another mostly has the same stack. */
+	if (last->deaths == died && last->depth && !last->cut &&
+	    py_frames_are(last->frames, last->depth))
+		return last->ids[last->depth - 1];
 	depth = py_frames_walk(now);
 	if (depth > PY_FRAMES_MAX)
 		cut = (depth - CUT_UNIT - 1) / CUT_UNIT * CUT_UNIT;
 	depth -= cut;
 	if (last->deaths == died && last->cut == cut)
 		while (i < depth && i < last->depth &&
-		       same(&last->frames[i], &now[(depth - 1 - i) % PY_FRAMES_MAX]))
+		       py_frame_same(&last->frames[i], &now[(depth - 1 - i) % PY_FRAMES_MAX]))
 			i++;
 	last->deaths = died;
 	last->cut = cut;

@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#define THREADS_MAX 1024 /* in Python code; 6 MiB */
+
 /* What of a stack is wanted: its frames, the outermost first, or only those that call a module. */
 static uint32_t wanted_frames(const struct gt_recorder *rec, uint32_t id,
 			      uint32_t ret[GT_STACK_DEPTH_MAX])
@@ -39,7 +41,8 @@ static void put_call(struct gt_recorder *rec, struct gt_window *window,
 		.tid = thread->tid,
 		.id = call->id,
 		.outer_id = outer_id,
-		.start_ns = GT_MAX(call->start_ns - call->early_ns, window->start_ns),
+		.start_ns = GT_MAX(call->start_ns - GT_MIN(call->start_ns, call->early_ns),
+				   window->start_ns),
 		.end_ns = GT_MIN(call->end_ns, window->end_ns),
 		.is_module = gt_frame_is_module(frame),
 		.instance = frame->instance,
@@ -100,6 +103,17 @@ static uint32_t count_same(const struct gt_stacks *stacks, const struct gt_calls
 	return i;
 }
 
+static bool make_room(struct gt_recorder *rec, struct gt_calls *calls)
+{
+	if (rec->stack_threads < THREADS_MAX)
+		calls->open = malloc(GT_STACK_DEPTH_MAX * sizeof(*calls->open));
+	if (calls->open)
+		rec->stack_threads++;
+	else
+		rec->stacks.refused++;
+	return calls->open;
+}
+
 void gt_rec_stack(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,
 		  uint32_t stack_id, const struct gt_ev *ev)
 {
@@ -116,9 +130,7 @@ void gt_rec_stack(struct gt_recorder *rec, struct gt_window *window, struct gt_t
 	count = wanted_frames(rec, stack_id, frames);
 	same = count_same(&rec->stacks, calls, frames, count);
 	end_calls(rec, window, thread, same);
-	if (!calls->open)
-		calls->open = malloc(GT_STACK_DEPTH_MAX * sizeof(*calls->open));
-	if (!calls->open)
+	if (!calls->open && !make_room(rec, calls))
 		return;
 	if (same) {
 		calls->open[same - 1].stack_id = frames[same - 1];

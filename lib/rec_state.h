@@ -122,6 +122,7 @@ struct gt_recorder {
 	bool backlog;                     /* this drain left records unread */
 	struct gt_names names;
 	struct gt_stacks stacks;
+	uint32_t stack_threads;      /* that have room for the functions they are in */
 	struct gt_map pointers;      /* kernel name pointer -> name id */
 	struct gt_map thread_names;  /* tid -> name id */
 	struct gt_map api_names;     /* domain << 32 | cbid -> name id */

@@ -304,7 +304,7 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -
 				window->began_refused,
 		/* A name lost before the window is missing in it, too. */
-		.dropped_names = now->dropped_names + rec->names.refused,
+		.dropped_names = now->dropped_names + rec->names.refused + rec->stacks.refused,
 		.bad_records = rec->bad_records - window->began_bad,
 		.launches_without_gpu = window->launches_without_gpu,
 		.gpu_without_launch = window->gpu_without_launch,

@@ -215,7 +215,7 @@ struct gt_arena_hdr {
 	_Atomic uint64_t dropped_cupti;  /* cuptiActivityGetNumDroppedRecords */
 	_Atomic uint64_t dropped_arena;  /* GPU records in buffers that found no free chunk */
 	_Atomic uint64_t dropped_events; /* events that found no free chunk */
-	_Atomic uint64_t dropped_names;  /* names that found no free chunk */
+	_Atomic uint64_t dropped_names;  /* names and stacks that found no room */
 	_Atomic uint64_t seq;            /* next gt_chunk.seq */
 	_Atomic uint64_t late_step; /* 1 + the last step that began before CUPTI was on for it */
 	_Atomic uint64_t ops_full;  /* KEEP: operators have had their share, theirs stopped */

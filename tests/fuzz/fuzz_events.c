@@ -62,6 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.repeat = data[6] % 3,
 	};
 	config.path_for = path_for;
+	config.with_stack = data[7] & 1;
+	config.with_modules = data[7] & 2;
 	ab_check(!gt_recorder_new(&rec, ab_fd(&ab), &ab.hello, &config, NULL), "recorder");
 	put_kernels();
 	for (data += 8, size -= 8; size >= 4;) {

@@ -330,8 +330,14 @@ static inline void ab_pop(struct arena_builder *ab, uint32_t tid, uint32_t step,
 	ab_end(ab, GT_EV_POP, tid, step, time_ns, 0, depth);
 }
 
+static inline void ab_frame(struct arena_builder *ab, uint32_t tid, struct gt_ev_frame frame)
+{
+	frame.ev = ab_ev(GT_EV_FRAME, sizeof(frame), 0, 0);
+	ab_put(ab, tid, &frame, sizeof(frame));
+}
+
 struct ab_op {
-	uint32_t tid, step, name_id, depth, thread, fwd_thread;
+	uint32_t tid, step, name_id, depth, thread, fwd_thread, stack_id;
 	int64_t sequence;
 	uint64_t start_ns;
 	const char *inputs; /* any text; NULL: none */
@@ -349,6 +355,7 @@ static inline void ab_op(struct arena_builder *ab, struct ab_op op)
 		.name_id = op.name_id,
 		.depth = op.depth,
 		.inputs_bytes = op.inputs ? (uint32_t)strlen(op.inputs) : 0,
+		.stack_id = op.stack_id,
 	};
 	if (op.inputs)
 		memcpy(ev->inputs, op.inputs, ev->inputs_bytes);

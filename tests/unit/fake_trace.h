@@ -37,6 +37,13 @@ struct fake_op {
 	char name[FAKE_NAME];
 	char inputs[FAKE_NAME];
 	char args[512];
+	char calls[8 * FAKE_NAME];
+	char modules[FAKE_NAME];
+};
+
+struct fake_function {
+	struct gt_trace_function function;
+	char name[FAKE_NAME];
 };
 
 struct fake_link {
@@ -64,6 +71,8 @@ struct gt_trace {
 	size_t span_count;
 	struct fake_op *ops; /* the lane of each is its index */
 	size_t op_count;
+	struct fake_function *functions;
+	size_t function_count;
 	struct fake_link *links;
 	size_t link_count;
 	size_t mark_count;
@@ -94,6 +103,7 @@ static inline void fake_reset(void)
 		free(fake_traces[i].ranges);
 		free(fake_traces[i].spans);
 		free(fake_traces[i].ops);
+		free(fake_traces[i].functions);
 		free(fake_traces[i].links);
 	}
 	memset(fake_traces, 0, sizeof(fake_traces));
@@ -190,6 +200,20 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	fake_text(kept->name, sizeof(kept->name), op->name);
 	fake_text(kept->inputs, sizeof(kept->inputs), op->inputs);
 	fake_text(kept->args, sizeof(kept->args), op->args);
+	fake_text(kept->calls, sizeof(kept->calls), op->calls);
+	fake_text(kept->modules, sizeof(kept->modules), op->modules);
+	return 0;
+}
+
+int gt_trace_function(struct gt_trace *trace, const struct gt_trace_function *function)
+{
+	struct fake_function *kept;
+
+	if (fake_write_rc || fake_discard)
+		return fake_write_rc;
+	kept = FAKE_ADD(trace, function);
+	kept->function = *function;
+	fake_text(kept->name, sizeof(kept->name), function->name);
 	return 0;
 }
 
