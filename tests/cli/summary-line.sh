@@ -4,7 +4,7 @@ cat >stacks.json <<EOF
 {"traceEvents": [
 {"ph":"X","cat":"cpu_op","name":"aten::linear","pid":9,"tid":9,"ts":0,"dur":30,"args":{"External id":1,"Sequence number":3,"Fwd thread id":0,"Call stack":"torch/nn/functional.py(2): linear;$stack"}},
 {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":9,"ts":5,"dur":20,"args":{"External id":2,"Call stack":"torch/nn/functional.py(2): linear;$stack"}},
-{"ph":"X","cat":"cpu_op","name":"aten::item","pid":9,"tid":9,"ts":200,"dur":50,"args":{"External id":3,"Call stack":"/usr/lib/python3.11/contextlib.py(81): inner;/home/me/projects/training/a_long_name/metrics.py(7): log"}},
+{"ph":"X","cat":"cpu_op","name":"aten::item","pid":9,"tid":9,"ts":200,"dur":50,"args":{"External id":3,"Call stack":"/usr/lib/python3.11/contextlib.py(81): inner;/srv/me/projects/training/a_long_name/metrics.py(7): log"}},
 {"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: MmBackward0","pid":9,"tid":10,"ts":100,"dur":10,"args":{"External id":4,"Sequence number":3,"Fwd thread id":1}},
 {"ph":"X","cat":"python_function","name":"src/train.py(30): main","pid":9,"tid":9,"ts":0,"dur":300,"args":{}},
 {"ph":"X","cat":"user_annotation","name":"range","pid":9,"tid":9,"ts":0,"dur":300,"args":{}},

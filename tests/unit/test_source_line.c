@@ -76,7 +76,7 @@ static void test_libraries(void **state)
 		"/tmp/torchinductor_me/ab/cab.py(34): call",
 	};
 	static const char *const programs[] = {
-		"/home/me/torch/train.py(1): f",
+		"/srv/me/torch/train.py(1): f",
 		"mytorch/nn.py(1): f",
 		"<ipython-input-3-1>(1): <module>",
 		"/srv/lib/model.py(3): f",
