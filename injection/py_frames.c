@@ -167,9 +167,13 @@ uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX])
 	const char *frame;
 	uint32_t count = 0;
 
-	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back))
-		if (is_python(&layout, frame))
-			ret[count++ % PY_FRAMES_MAX] = read_frame(&layout, frame);
+	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back)) {
+		if (!is_python(&layout, frame))
+			continue;
+		if (count < PY_FRAMES_MAX)
+			ret[count] = read_frame(&layout, frame);
+		count++;
+	}
 	return count;
 }
 

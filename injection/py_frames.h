@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-#define PY_FRAMES_MAX 128 /* a power of two: what is kept of a deeper stack is its inner part */
+#define PY_FRAMES_MAX 128
 
 struct py_frame {
 	const char *code;   /* PyCodeObject */
@@ -29,8 +29,8 @@ const char *py_frames_find(void);
 void py_frames_set_module_call(const char *code);
 
 /*
- * The calling thread's frames: number n, counted from the innermost one, goes to
- * ret[n % PY_FRAMES_MAX]. Returns how many there are; 0 for a thread without Python.
+ * The calling thread's frames, the innermost one first, as far as there is room. Returns how many
+ * there are; 0 for a thread without Python.
  */
 uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX]);
 

@@ -329,13 +329,13 @@ uint32_t inj_stack_take(void)
 	depth -= cut;
 	if (last->deaths == died && last->cut == cut)
 		while (i < depth && i < last->depth &&
-		       py_frame_same(&last->frames[i], &now[(depth - 1 - i) % PY_FRAMES_MAX]))
+		       py_frame_same(&last->frames[i], &now[depth - 1 - i]))
 			i++;
 	last->deaths = died;
 	last->cut = cut;
 	id = i ? last->ids[i - 1] : cut ? frame_id(0, &left_out) : 0;
 	for (; i < depth && (id || !(i | cut)); i++) {
-		last->frames[i] = now[(depth - 1 - i) % PY_FRAMES_MAX];
+		last->frames[i] = now[depth - 1 - i];
 		last->ids[i] = id = frame_id(id, &last->frames[i]);
 	}
 	/* Where there was no room for a frame, the next stack tries again. */

@@ -299,10 +299,8 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
 	uint16_t klass;       /* enum gt_call_class */
 	uint32_t cbid;
-	uint32_t flags;    /* GT_CALL_* */
-	uint32_t stream;   /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
-	uint32_t stack_id; /* of the Python code that made it, if it was long; 0: none */
-	uint32_t reserved;
+	uint32_t flags;  /* GT_CALL_* */
+	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
 };
 
 /*
@@ -505,7 +503,7 @@ _Static_assert(sizeof(struct gt_chunk) == 64, "wire ABI: one cache line");
 _Static_assert(sizeof(struct gt_arena_hdr) <= GT_ARENA_DATA_ALIGN, "wire ABI");
 _Static_assert(sizeof(struct gt_ev) == 16, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_string) == 32, "wire ABI");
-_Static_assert(sizeof(struct gt_ev_call) == 56, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_call) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_range) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_frame) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_end) == 32, "wire ABI");

@@ -12,6 +12,7 @@ alone take the first.
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -319,6 +320,50 @@ prof.export_chrome_trace("lines.json")
             check_lines(gtrace, torch, f'{place.path}/lines.json', (4, 6))
     if not tried:
         raise Skip('no torch with Kineto')
+
+
+FRAME = re.compile(r'(.*?)\((\d+)\): ([^;]*);')  # of a "Call stack"
+
+
+def frames_of(event):
+    return [(os.path.basename(file), int(line), function)
+            for file, line, function in FRAME.findall(event['args'].get('Call stack', ''))]
+
+
+@case
+def operators_have_the_stacks_that_python_has(gtrace):
+    for python, torch, _ in gtrace.torches:
+        with Place() as place:
+            gtrace.run(place, [python, f'{HERE}/stacks_program.py', 'seen.json'],
+                       ['--step-source', 'none', '--with-stack', '--with-modules', '--name', 's'])
+            trace = content(f'{place.path}/s-rank0.trace.json.gz')
+            seen = content(f'{place.path}/seen.json')
+        equal((torch, trace['with_stack'], trace['with_modules']), (torch, 1, 1))
+        equal((torch, trace['gtrace']['complete']), (torch, True))
+        operators = [event for event in trace['traceEvents'] if event.get('cat') == 'cpu_op']
+        operators.sort(key=lambda event: (event['ts'], -event['dur']))
+        assert len(seen) > 100
+        left = iter(operators)
+        for name, frames in seen:
+            frames = [(os.path.basename(file), line, function) for file, line, function in frames]
+            cut = len(frames) > 128
+            for event in left:
+                got = frames_of(event)
+                if cut and got and got[-1] == ('...', 0, 'outer frames'):
+                    assert 64 < len(got) - 1 <= 128
+                    got[-1:] = frames[len(got) - 1:]
+                if event['name'] == name and got == frames:
+                    break
+            else:
+                raise AssertionError(f'torch {torch}: no {name} in {frames}')
+        modules = {event['args'].get('Module Hierarchy') for event in operators}
+        equal((torch, modules), (torch, {None, 'Net_0', 'Net_0.Linear_0', 'Net_0.Linear_1'}))
+        functions = {event['name'] for event in trace['traceEvents']
+                     if event.get('cat') == 'python_function'}
+        assert {'nn.Module: Net_0', 'nn.Module: Linear_1'} <= functions, functions
+        with open(f'{HERE}/stacks_program.py', encoding='utf-8') as file:
+            line = file.read().splitlines().index('def two_lines():') + 1
+        assert f'stacks_program.py({line}): two_lines' in functions, functions
 
 
 if __name__ == '__main__':
