@@ -29,3 +29,6 @@ $(FAKE_TORCH): tests/unit/fake_torch.c tests/unit/fake_torch_comms.c \
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) \
 		-Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
+
+# It has the names of Python's functions, which are looked up among those of the process.
+$(O)/tests/test_inj_stacks: LINK += -rdynamic
