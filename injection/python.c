@@ -204,11 +204,15 @@ int inj_python_poll(void)
 
 /* ---- while operators are recorded ---- */
 
+#define RECORDING_ON      1
+#define RECORDING_BY_NVTX 2
+
 /* As pending_call(). */
-static int tell_hook(void *on)
+static int tell_hook(void *flags)
 {
 	void *hook = py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "gtrace_hook");
-	void *result = hook ? py.PyObject_CallMethod(hook, "recording", "i", on != NULL) : NULL;
+	bool on = (uintptr_t)flags & RECORDING_ON, by_nvtx = (uintptr_t)flags & RECORDING_BY_NVTX;
+	void *result = hook ? py.PyObject_CallMethod(hook, "recording", "ii", on, by_nvtx) : NULL;
 
 	if (hook && !result && py.PyErr_ExceptionMatches(*py.keyboard_interrupt))
 		return -1;
@@ -217,8 +221,9 @@ static int tell_hook(void *on)
 	return 0;
 }
 
-bool inj_python_recording(bool on)
+bool inj_python_recording(bool on, bool by_nvtx)
 {
-	return !find_python() || !can_be_asked() ||
-	       !py.Py_AddPendingCall(tell_hook, on ? &py : NULL);
+	uintptr_t flags = (on ? RECORDING_ON : 0) | (by_nvtx ? RECORDING_BY_NVTX : 0);
+
+	return !find_python() || !can_be_asked() || !py.Py_AddPendingCall(tell_hook, (void *)flags);
 }

@@ -45,6 +45,7 @@ enum observer {
 static _Atomic int observer; /* enum observer */
 static _Atomic bool enabled; /* torch calls us; after registration the control thread's to change */
 static _Atomic(const char *) problem;
+static _Atomic bool by_nvtx;        /* not us, but torch's NVTX profiler */
 static _Atomic bool inputs_unknown; /* is to be said */
 static struct torch_abi torch;
 static uint64_t handle;
@@ -358,6 +359,7 @@ static bool inputs_asked_for(void)
 static int give_up(const char *why)
 {
 	atomic_store(&problem, why);
+	atomic_store(&by_nvtx, true);
 	atomic_store(&observer, OBSERVER_NONE);
 	return 0;
 }
@@ -369,12 +371,12 @@ int gtrace_inject_ops_test(void)
 		.end = on_end,
 		.sampling_probability = 1,
 	};
-	const char *why;
+	const char *why, *source = getenv(GT_ENV_OPS);
 	int none = OBSERVER_NONE;
 
 	if (handle || !asked_for())
 		return 0;
-	why = torch_abi_find(&torch);
+	why = source && !strcmp(source, "nvtx") ? GT_ENV_OPS " says so" : torch_abi_find(&torch);
 	if (why)
 		return give_up(why);
 	torch_comms_find(torch.library);
@@ -433,17 +435,21 @@ void inj_ops_follow(bool wanted)
 	static bool told;
 
 	if (why)
-		inj_log(GT_LOG_WARN, "torch's operators will not be in the trace: %s", why);
+		inj_log(GT_LOG_WARN,
+			"torch's operators come from its NVTX profiler, which takes longer and "
+			"tells no shapes: %s",
+			why);
 	if (atomic_exchange(&inputs_unknown, false))
 		inj_log(GT_LOG_WARN, "the shapes of torch's operators will not be in the trace: "
 				     "this version of torch is not known");
-	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING)
+	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING &&
+	    !atomic_load(&by_nvtx))
 		return;
-	if (atomic_load(&enabled) != wanted) {
+	if (atomic_load(&enabled) != wanted && !atomic_load(&by_nvtx)) {
 		atomic_store(&observer, OBSERVER_READY);
 		switch_to(wanted);
 	}
-	if (told != wanted && inj_python_recording(wanted))
+	if (told != wanted && inj_python_recording(wanted, atomic_load(&by_nvtx)))
 		told = wanted;
 }
 

@@ -347,13 +347,20 @@ def _show_inputs(torch):
 
 
 _named = False
+_nvtx = None
 
 
-def recording(on):
+def recording(on, by_nvtx):
     """Called by the injection. Compiled code names its graphs and kernels, by record_function(),
-    only while torch's profiler says that it is on."""
-    global _named
+    only while torch's profiler says that it is on. by_nvtx: operators, too, are to come from
+    Python."""
+    global _named, _nvtx
     profiler = sys.modules.get("torch.autograd.profiler")
+    if by_nvtx and profiler:
+        if not _nvtx:
+            _nvtx = load("gtrace_nvtx")
+            _nvtx.set_up(profiler)
+        _nvtx.recording(profiler, on)
     if on and not getattr(profiler, "_is_profiler_enabled", True):
         profiler._is_profiler_enabled = _named = True
     elif not on and _named:

@@ -33,6 +33,8 @@ class Gtrace:
         command = [f'{self.build}/gtrace', 'run', '--quiet', *options, '--', *argv]
         done = run(place, command, {'GTRACE_INJECTION': f'{self.build}/libgtrace-inject.so',
                                     **(env or {})})
+        if not isinstance(err, str):  # a pattern
+            err = done.err if err.fullmatch(done.err) else err.pattern
         equal((done.status, done.err), (0, err))
         return done
 
@@ -176,6 +178,49 @@ def without_operators_when_not_asked_for(gtrace):
     with Place() as place:
         found = events(gtrace.trace(place, python, 'mlp', ['--activities', 'gpu']))
         equal([event for event in found if event.get('cat') == 'cpu_op'], [])
+
+
+# The second one is torch's own, where there is no GPU.
+NVTX_LINE = re.compile("gtrace: warning: .*: torch's operators come from its NVTX profiler, .*\n"
+                       "(ERROR:.* gpuGetDeviceCount .*\n)?")
+
+
+@case
+def by_nvtx_they_are_the_same(gtrace):
+    """Where they cannot be observed: what each is, how they nest, and its number are known."""
+    def operators(place, **env):
+        gtrace.run(place, [python, f'{HERE}/ops_models.py', 'mlp', '8'],
+                   ['--skip-first', '3', '--active', '2', '--force'], env,
+                   NVTX_LINE if env else '')
+        (thread,), _ = told(f'{place.path}/{traces(place)[0]}')
+        return [row[:2] + row[3:4] for row in thread if row[0] == 'cpu_op']
+
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        equal(operators(place, GTRACE_OPS='nvtx'), operators(place))
+
+
+@case
+def by_nvtx_the_programs_own_profiler_has_its_turn(gtrace):
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('own.py', '''
+import torch
+from torch.autograd.profiler import profile
+sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+for step in range(9):
+    while step == 4 and not torch.autograd._profiler_enabled():
+        torch.ones(1)  # until ours is on
+    if step == 4:
+        with profile() as own:
+            torch.ones(1)
+        print([row.key for row in own.key_averages() if row.key == "aten::ones"])
+    sgd.step()
+print(torch.autograd._profiler_enabled())
+''')
+        done = gtrace.run(place, [python, script], ['--skip-first', '3', '--active', '3'],
+                          {'GTRACE_OPS': 'nvtx'}, NVTX_LINE)
+        equal(done.out, "['aten::ones']\nFalse\n")
 
 
 @case
