@@ -127,9 +127,9 @@ void inj_python_init(void);
 int inj_python_poll(void);
 
 /*
- * From the control thread: operators are recorded from now on, or not; by_nvtx: those that torch's
- * NVTX profiler makes ranges. false: say it again.
+ * From the control thread: torch's operators are to be NVTX ranges from now on, or not. false: say
+ * it again.
  */
-bool inj_python_recording(bool on, bool by_nvtx);
+bool inj_python_recording(bool on);
 
 #endif

@@ -202,17 +202,13 @@ int inj_python_poll(void)
 	return (int)((next_try_ns - now_ns) / GT_NSEC_PER_MSEC) + 1;
 }
 
-/* ---- while operators are recorded ---- */
-
-#define RECORDING_ON      1
-#define RECORDING_BY_NVTX 2
+/* ---- operators that are ranges ---- */
 
 /* As pending_call(). */
-static int tell_hook(void *flags)
+static int tell_hook(void *on)
 {
 	void *hook = py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "gtrace_hook");
-	bool on = (uintptr_t)flags & RECORDING_ON, by_nvtx = (uintptr_t)flags & RECORDING_BY_NVTX;
-	void *result = hook ? py.PyObject_CallMethod(hook, "recording", "ii", on, by_nvtx) : NULL;
+	void *result = hook ? py.PyObject_CallMethod(hook, "recording", "i", on != NULL) : NULL;
 
 	if (hook && !result && py.PyErr_ExceptionMatches(*py.keyboard_interrupt))
 		return -1;
@@ -221,9 +217,8 @@ static int tell_hook(void *flags)
 	return 0;
 }
 
-bool inj_python_recording(bool on, bool by_nvtx)
+bool inj_python_recording(bool on)
 {
-	uintptr_t flags = (on ? RECORDING_ON : 0) | (by_nvtx ? RECORDING_BY_NVTX : 0);
-
-	return !find_python() || !can_be_asked() || !py.Py_AddPendingCall(tell_hook, (void *)flags);
+	return !find_python() || !can_be_asked() ||
+	       !py.Py_AddPendingCall(tell_hook, on ? &py : NULL);
 }

@@ -442,15 +442,16 @@ void inj_ops_follow(bool wanted)
 	if (atomic_exchange(&inputs_unknown, false))
 		inj_log(GT_LOG_WARN, "the shapes of torch's operators will not be in the trace: "
 				     "this version of torch is not known");
-	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING &&
-	    !atomic_load(&by_nvtx))
+	if (atomic_load(&by_nvtx)) {
+		if (told != wanted && inj_python_recording(wanted))
+			told = wanted;
 		return;
-	if (atomic_load(&enabled) != wanted && !atomic_load(&by_nvtx)) {
-		atomic_store(&observer, OBSERVER_READY);
-		switch_to(wanted);
 	}
-	if (told != wanted && inj_python_recording(wanted, atomic_load(&by_nvtx)))
-		told = wanted;
+	if (atomic_load_explicit(&observer, memory_order_acquire) < OBSERVER_WAITING ||
+	    atomic_load(&enabled) == wanted)
+		return;
+	atomic_store(&observer, OBSERVER_READY);
+	switch_to(wanted);
 }
 
 bool inj_ops_defer_step(uint64_t key)

@@ -346,27 +346,19 @@ def _show_inputs(torch):
     torch.empty((2, 3), dtype=torch.float32, device="cpu", layout=torch.sparse_coo).detach()
 
 
-_named = False
 _nvtx = None
 
 
-def recording(on, by_nvtx):
-    """Called by the injection. Compiled code names its graphs and kernels, by record_function(),
-    only while torch's profiler says that it is on. by_nvtx: operators, too, are to come from
-    Python."""
-    global _named, _nvtx
+def recording(on):
+    """Called by the injection where it cannot observe torch's operators: they are to be ranges from
+    now on, or not."""
+    global _nvtx
     profiler = sys.modules.get("torch.autograd.profiler")
-    if by_nvtx and profiler:
+    if profiler:
         if not _nvtx:
             _nvtx = load("gtrace_nvtx")
             _nvtx.set_up(profiler)
         _nvtx.recording(profiler, on)
-    if on and not getattr(profiler, "_is_profiler_enabled", True):
-        profiler._is_profiler_enabled = _named = True
-    elif not on and _named:
-        _named = False
-        if not sys.modules["torch"].autograd._profiler_enabled():  # the program's own may be on
-            profiler._is_profiler_enabled = False
 
 
 def _is_worker():
