@@ -230,29 +230,18 @@ static void inputs(void **state)
 {
 	(void)state;
 	in_process({
-		go();
-		check(!torch->needs_inputs);
-	});
-	in_process({
 		struct fake_op op;
-		struct fake_op test;
 
 		setenv("GTRACE_WITH", "stack,shapes", 1);
 		start_session(true);
 		check(gtrace_inject_ops_test() == 2 && torch->needs_inputs);
-		begin(&test, FUNCTION, "aten::empty", -1, 0);
-		end(&test);
-		begin(&test, FUNCTION, "aten::empty", -1, 0);
-		end(&test);
+		begin(&op, FUNCTION, "aten::empty", -1, 0);
+		end(&op);
 		check(gtrace_inject_ops_begin(false) == 1);
 		inj_ops_follow(true);
 		begin(&op, FUNCTION, "aten::add", -1, 0);
 		end(&op);
-		begin(&op, USER, "mine", -1, 0);
-		end(&op);
 		check_op(1, -1, 0);
-		check_op_end(1);
-		check_user("mine", 1);
 	});
 }
 
@@ -291,7 +280,7 @@ static void registers_once(void **state)
 	in_process({
 		go();
 		check(observe(true) == -1);
-		check(torch->registered == 1 && torch->enabled);
+		check(torch->registered == 1 && torch->enabled && !torch->needs_inputs);
 	});
 }
 
