@@ -17,7 +17,7 @@ $(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recor
 # Torch's observer, by a library that has torch's names.
 FAKE_TORCH = $(O)/tests/fake-torch/libtorch_cpu.so
 TEST_PROGRAMS += $(FAKE_TORCH)
-$(O)/tests/test_inj_ops: $(FAKE_TORCH)
+$(O)/tests/test_inj_ops $(O)/tests/test_inj_ops_register: $(FAKE_TORCH)
 
 $(O)/tests/test_inj_comms: tests/unit/test_inj_comms.c $(O)/pic/injection/torch_comms.o $(FAKE_TORCH)
 	@mkdir -p $(@D)

@@ -129,12 +129,12 @@ static int begin(void **state)
 	assert_int_equal(inj_names_init(), 0);
 	atomic_store(&inj_live.recording, 1);
 	atomic_store(&inj_live.alive, 1);
-	put_code(0, "/home/train.py", "main", 3);
-	put_code(1, "/home/train.py", "step", 20);
+	put_code(0, "/srv/train.py", "main", 3);
+	put_code(1, "/srv/train.py", "step", 20);
 	put_code(2, "/lib/torch/module.py", "_call", 100);
 	assert_int_equal(inj_stack(), 0); /* not wanted so far */
 	assert_int_equal(gtrace_inject_stack_text((char[1]){ 0 }, 1), 0);
-	assert_int_equal(gtrace_inject_stacks_begin(1, "/home/\n/lib/\n", &codes[2]), 1);
+	assert_int_equal(gtrace_inject_stacks_begin(1, "/srv/\n/lib/\n", &codes[2]), 1);
 	return 0;
 }
 

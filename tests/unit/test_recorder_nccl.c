@@ -330,9 +330,9 @@ static void op_end(uint32_t depth)
 }
 
 struct comms {
-	struct gt_ev_comms ev;
 	const int64_t *lists;
 	const char *text;
+	struct gt_ev_comms ev;
 };
 
 static void comms(struct comms comms)
