@@ -6,6 +6,7 @@
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "quiet.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -251,6 +252,7 @@ void inj_control_attach(void)
 		state = ATTACH_OK;
 		send_phase(GT_WHAT_ATTACHED, 0, 0);
 		inj_launches_init();
+		inj_quiet_init();
 		inj_activity_attach(!wanted);
 		/* Not later: the program's first launches may follow at once. */
 		if (wanted)

@@ -35,6 +35,7 @@ static void thread_leave(void *arg)
 	self->data = NULL;
 	self->pos = 0;
 	self->open.generation = 0;
+	atomic_store_explicit(&self->launching, 0, memory_order_relaxed);
 	atomic_store_explicit(&self->used, 0, memory_order_release);
 }
 
@@ -170,6 +171,18 @@ uint64_t inj_events_total(void)
 uint64_t inj_launches_total(void)
 {
 	return sum_threads(offsetof(struct inj_thread, launches));
+}
+
+bool inj_threads_launching(void)
+{
+	uint32_t generation = atomic_load_explicit(&inj_live.generation, memory_order_relaxed);
+	uint32_t high = atomic_load_explicit(&threads_high, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < high; i++) {
+		if (atomic_load_explicit(&threads[i].launching, memory_order_acquire) == generation)
+			return true;
+	}
+	return false;
 }
 
 uint64_t inj_now_ns(void)

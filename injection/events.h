@@ -34,7 +34,8 @@ struct inj_thread {
 	_Atomic uint64_t count;    /* events written; stored by the owner only */
 	_Atomic uint64_t launches; /* of them, those that a GPU record is to follow; likewise */
 	struct inj_open_call open;
-	struct inj_stack *stack; /* py_stacks.c; stays with the slot */
+	_Atomic uint32_t launching; /* in a launch; the generation of the subscription, or 0 */
+	struct inj_stack *stack;    /* py_stacks.c; stays with the slot */
 } __attribute__((aligned(128)));
 
 /* The states of inj_self besides a slot: no stream yet, one in the making, none any more. */
@@ -53,6 +54,9 @@ void inj_recording_full(void);
 /* Of all threads since the start. */
 uint64_t inj_events_total(void);
 uint64_t inj_launches_total(void);
+
+/* Is one within a launch, as quiet.h has it? */
+bool inj_threads_launching(void);
 
 int inj_events_init(void); /* 0 or -errno: no thread key is left */
 

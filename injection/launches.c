@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "quiet.h"
 
 /* More than any CUPTI has; 13.0 ends at 806 (driver) and 522 (runtime). */
 #define CBID_MAX 2048
@@ -82,6 +83,15 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	open->start_ns = inj_clock_ns(CLOCK_REALTIME);
 }
 
+/* In the driver a launch is one call, whichever the program made. */
+static bool is_launch(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	uint16_t klass = calls[domain][cbid].class.klass;
+
+	return domain == CUPTI_CB_DOMAIN_DRIVER_API && klass != GT_CALL_OTHER &&
+	       klass <= GT_CALL_SET;
+}
+
 static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 			 const CUpti_CallbackData *data)
 {
@@ -131,6 +141,7 @@ static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_C
 				 const void *data)
 {
 	const CUpti_CallbackData *info = data;
+	struct inj_thread *self;
 
 	(void)arg;
 	if (GT_UNLIKELY(!inj_live_alive()))
@@ -143,10 +154,16 @@ static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_C
 	}
 	if (GT_UNLIKELY(domain > CUPTI_CB_DOMAIN_RUNTIME_API || cbid >= CBID_MAX))
 		return;
-	if (info->callbackSite == CUPTI_API_ENTER)
+	if (info->callbackSite == CUPTI_API_ENTER) {
+		if (is_launch(domain, cbid) && (self = inj_thread_self()))
+			inj_launch_begins(self, atomic_load_explicit(&inj_live.generation,
+								     memory_order_relaxed));
 		on_enter(domain, cbid, info);
-	else
+	} else {
 		on_exit_call(domain, cbid, info);
+		if (is_launch(domain, cbid) && (uintptr_t)inj_self > (uintptr_t)INJ_THREAD_LIMBO)
+			inj_launch_ends(inj_self);
+	}
 }
 
 /* ---- which calls ---- */

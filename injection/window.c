@@ -6,6 +6,7 @@
 #include "cupti_api.h"
 #include "events.h"
 #include "py_stacks.h"
+#include "quiet.h"
 #include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */
@@ -51,7 +52,10 @@ int inj_cupti_on(void)
 static void cupti_off(void)
 {
 	inj_activity_flush(false);
+	if (!inj_quiet_begin())
+		inj_log(GT_LOG_DEBUG, "CUPTI is switched off in the middle of a launch");
 	inj_activity_off();
+	inj_quiet_end();
 	inj_launches_off();
 	atomic_store_explicit(&inj_live.on, 0, memory_order_relaxed);
 }
