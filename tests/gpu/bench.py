@@ -75,8 +75,8 @@ def print_ratios(text, sets, mode, base):
 class Set:
     """A worker a mode, the step times of each mode and what the traced blocks answered."""
 
-    def __init__(self, start, measure):
-        self.first, self.workers, self.before, self.device = measure, {}, {}, {}
+    def __init__(self, start, measure, export):
+        self.export, self.workers, self.before, self.device = export, {}, {}, {}
         self.steps = collections.defaultdict(list)
         self.answers = collections.defaultdict(list)
         for name, begin in start.items():
@@ -99,10 +99,10 @@ class Set:
         self.block('plain')
 
     def traced(self, name):
-        """Torch takes seconds to export operators: the first set shows how many."""
+        """Torch takes seconds to export operators: one set shows how many."""
         if not self.answers[name]:
             self.outside(name)
-        self.answers[name].append(self.block(name, op='exported' if name == 'torch' or self.first else 'traced'))
+        self.answers[name].append(self.block(name, op='exported' if name == 'torch' or self.export else 'traced'))
         self.block('plain')
         self.outside(name)
 
@@ -186,6 +186,7 @@ def main():
     parser.add_argument('--sets', type=int, default=8)
     parser.add_argument('--rounds', type=int, default=2, help='of each set; the first has no gtrace after')
     parser.add_argument('--windows', type=int, default=100)
+    parser.add_argument('--quick', action='store_true', help='step times only, of processes that start all at once')
     args = parser.parse_args()
     os.makedirs(args.outdir, exist_ok=True)
 
@@ -205,7 +206,7 @@ def main():
             'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
             **{mode: window_of(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
-        }, measure=not number)
+        }, measure=not number and not args.quick, export=not number and not args.quick)
 
     sets, rng = [start(number) for number in range(args.sets)], random.Random(2)
     for one in sets:
@@ -247,6 +248,11 @@ def main():
     for name, before in first.before.items():
         print('memory %-10s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
             name, first.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
+    if args.quick:
+        for one in sets:
+            for worker in one.workers.values():
+                worker.close()
+        return
     plains = [one.workers.pop('plain') for one in sets]
     for one in sets:
         for worker in one.workers.values():
