@@ -34,6 +34,7 @@ struct open_slice {
 	uint8_t kind;
 	bool in_backward; /* where all have the stack of the forward pass */
 	bool in_op;       /* it is an operator, or in one */
+	bool has_line;    /* by its own stack */
 	uint32_t backward_stack;
 };
 
@@ -210,12 +211,17 @@ static uint32_t row_with_line(struct nest *nest, const struct gt_op_slice *slice
 	uint32_t number;
 
 	open->in_op = is_op || (outer && outer->in_op);
+	open->has_line = row->stack;
 	open->in_backward = outer && outer->in_backward;
 	if (slice->kind == GT_SLICE_OP && gt_op_stacks_backward(ops, slice->id, &key.stack))
 		open->in_backward = true;
 	open->in_backward |= is_op && ops->name_infos[row->name].phase == GT_TORCH_BACKWARD;
 	if (!key.stack && open->in_backward && outer)
 		key.stack = ops->rows[outer->node.row].stack;
+	if (!key.stack && !is_op && !row->stack && outer && outer->has_line) {
+		key.stack = ops->rows[outer->node.row].stack;
+		open->has_line = true;
+	}
 	if (!key.stack) {
 		key.stack = gt_op_frames_stack(&nest->frames, ops, slice->row);
 		ops->has_functions |= row->kind == GT_OP_HOST && key.stack != row->stack;

@@ -50,6 +50,17 @@ static void check(const char *events, enum gt_summary_sort sort, const char *row
 	gt_summary_free(summary);
 }
 
+/* As gtrace writes both: a function's slice has its first line, the operator's stack the right one.
+ */
+static void test_call_stacks_in_functions(void **state)
+{
+	(void)state;
+	check(FRAME("m.py(1): f", 0, 100) OP("aten::mm", 10, 50, ID(1) STACK("m.py(7): f")) EVENT(
+		      "cuda_runtime", "cudaLaunchKernel", 9, 20, 10, "\"correlation\": 5," ID(1))
+		      KERNEL(200, 40, "\"correlation\": 5," ID(1)),
+	      GT_SUMMARY_BY_TOTAL, "1,50.000,0.000,40.000,0.000,\"m.py\",7,\"f\"\n");
+}
+
 /* "Call stack" of operators; what an operator calls belongs to its line, and so its kernels. */
 static void test_call_stacks(void **state)
 {
@@ -131,8 +142,11 @@ static void test_no_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_call_stacks), cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_backward),    cmocka_unit_test(test_backward_on_one_thread),
+		cmocka_unit_test(test_call_stacks_in_functions),
+		cmocka_unit_test(test_call_stacks),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_backward_on_one_thread),
 		cmocka_unit_test(test_no_lines),
 	};
 
