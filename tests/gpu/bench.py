@@ -24,6 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 14      # of a block; the first is dropped
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
 WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
+# Whose memory is measured, which takes a start one after the other.
+MEASURED = ('plain', 'floor', 'gtrace', 'torch')
 TORCHS = ('torch', 'torch ops', 'torch shapes', 'torch stack')
 
 
@@ -79,9 +81,9 @@ class Set:
         self.export, self.workers, self.before, self.device = export, {}, {}, {}
         self.steps = collections.defaultdict(list)
         self.answers = collections.defaultdict(list)
-        for name, begin in start.items():
-            self.workers[name] = begin()
-            if not measure:
+        for name in sorted(start, key=lambda name: name not in MEASURED):
+            self.workers[name] = start[name]()
+            if not measure or name not in MEASURED:
                 continue    # they start all at once
             self.before[name] = self.workers[name].ask('memory')
             # What this process took of the device: the others have what they need.

@@ -11,11 +11,12 @@ import subprocess
 import sys
 
 FIRST, LAST, STEPS = 6, 8, 11
-# Not operators: CUDA calls, what only torch.profiler does, and names that compiled code has only while it is on:
-# torch's _RecordFunctionFast asks for that profiler's own state.
-NOT_OURS = re.compile(r'(cuda|cu|hip)[A-Z]\w+$|Activity Buffer|Buffer Flush|Instrumentation|Lazy Function|'
-                      r'Runtime Triggered|Command Buffer|ProfilerStep|\[memory\]|'
-                      r'## Call CompiledFxGraph|Pregraph bytecode$|AOTDispatcher Runtime|triton_\w+$')
+# No operators: CUDA calls (INVALID: those that Kineto has no name for), and what only torch.profiler does.
+NO_OPERATOR = re.compile(r'(cuda|cu|hip)[A-Z]\w+$|INVALID$|Activity Buffer|Buffer Flush|Instrumentation|Lazy Function|'
+                         r'Runtime Triggered|Command Buffer|ProfilerStep|\[memory\]')
+# Of one side only: names that compiled code has while torch.profiler is on, since torch's _RecordFunctionFast asks for
+# its state; and NCCL's NVTX ranges.
+OF_ONE = re.compile(r'## Call CompiledFxGraph|Pregraph bytecode$|AOTDispatcher Runtime|triton_\w+$|nccl[A-Z]\w+$')
 
 
 def summary_of(gtrace, path):
@@ -28,7 +29,7 @@ def compare(ours, theirs):
     """What differs, as lines, and the number of rows that were compared."""
     got = {(r['name'], r['user_annotation']): (r['calls'], r['flops']) for r in ours if r['device'] == 'CPU'}
     want = {(r['name'], r['user']): (r['count'], r['flops']) for r in theirs if r['device'] == 'CPU'}
-    rows = sorted(row for row in set(got) | set(want) if not NOT_OURS.match(row[0]))
+    rows = sorted(row for row in set(got) | set(want) if not NO_OPERATOR.match(row[0]) and not OF_ONE.match(row[0]))
     differ = ['%s: (calls, FLOPs) %s, torch.profiler %s' % (row, got.get(row), want.get(row))
               for row in rows if got.get(row) != want.get(row)]
     mine = sum(r['calls'] for r in ours if r['device'] != 'CPU' and not r['user_annotation'])
@@ -41,7 +42,7 @@ def compare(ours, theirs):
 def gpu_us(rows, name, user):
     """Of the operators."""
     return sum(row[name] for row in rows
-               if row['device'] == 'CPU' and not row[user] and not NOT_OURS.match(row['name']))
+               if row['device'] == 'CPU' and not row[user] and not NO_OPERATOR.match(row['name']))
 
 
 def key_averages(name, gpus=1):
