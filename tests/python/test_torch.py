@@ -3,14 +3,14 @@
 
 usage: test_torch.py BUILD [PYTHON...]
 
-Every PYTHON (this one, and those of GTRACE_TEST_TORCH, separated by colons) that has torch is
+Every PYTHON (this one, that of 'make torch', and those of GTRACE_TEST_TORCH, separated by colons) that has torch is
 tried. It needs no GPU: the profiler is made to look as if it used one.
 """
 
 import os
 import sys
 
-from harness import Hook, Place, Skip, case, equal, main, run
+from harness import HERE, Hook, Place, Skip, case, equal, main, run
 
 START = '''
 import ctypes, os, sys, warnings
@@ -200,14 +200,15 @@ if __name__ == '__main__':
     HOOK = Hook(sys.argv[1])
     HOOK.torches = []
     with Place() as PLACE:
-        for PYTHON in sys.argv[2:] or [sys.executable,
-                                       *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]:
-            if PYTHON:
+        for PYTHON in sys.argv[2:] or [
+                f'{HERE}/../../build/deps/torch/bin/python', sys.executable,
+                *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]:
+            if PYTHON and os.path.exists(PYTHON):
                 FOUND = run(PLACE, [PYTHON, '-c', 'import torch; print(torch.__version__)'])
                 if FOUND.status == 0:
                     HOOK.torches.append((PYTHON, FOUND.out.strip()))
     if not HOOK.torches:
-        print('ok - torch # SKIP no Python here has it; GTRACE_TEST_TORCH may name one')
+        print("ok - torch # SKIP no Python here has it; 'make torch' gets it, GTRACE_TEST_TORCH may name one")
         print('0 passed, 0 failed, 1 skipped')
         sys.exit(0)
     sys.exit(main(HOOK))
