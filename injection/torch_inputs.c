@@ -33,8 +33,9 @@ static const struct layout {
 
 /* From sizes_and_strides_ on: how many; both in place, or where they are; then other fields. */
 #define DIMS_INLINE       5
-#define TYPE_BEHIND       104 /* data_type_, uint16_t: c10::ScalarType */
-#define POLICY_BEHIND     110 /* two bits of it are sizes_strides_policy_ */
+#define PLACE_MIN         (1 << 16) /* bytes: no memory is below, as Linux's vm.mmap_min_addr has it */
+#define TYPE_BEHIND       104       /* data_type_, uint16_t: c10::ScalarType */
+#define POLICY_BEHIND     110       /* two bits of it are sizes_strides_policy_ */
 #define POLICY_SHIFT      2
 #define POLICY_NO_STRIDES 1 /* sparse, and others that have strides of their own kind */
 #define POLICY_NO_SIZES   2 /* nested, of symbolic shape, of Python's making */
@@ -135,6 +136,19 @@ static char *put_numbers(char *to, const int64_t *values, size_t count, bool wid
 	return to;
 }
 
+/*
+ * The sizes, and behind them the strides. NULL: another thread, one that the program does not wait
+ * for, is just giving the tensor other ones, so that a size stands where they are to be.
+ */
+static const int64_t *sizes_of(const char *sizes_at, uint64_t count)
+{
+	uint64_t place = u64_at(sizes_at, 8);
+
+	if (count <= DIMS_INLINE)
+		return (const void *)(sizes_at + 8);
+	return place < PLACE_MIN || place % 8 ? NULL : (const void *)(uintptr_t)place;
+}
+
 static bool put_tensor(struct out *out, const char *tensor)
 {
 	const char *sizes_at = tensor ? tensor + torch.layout->sizes_at : NULL;
@@ -150,7 +164,7 @@ static bool put_tensor(struct out *out, const char *tensor)
 		return put_plain(out, GT_INPUT_UNDEFINED, 0);
 	policy = (unsigned char)sizes_at[POLICY_BEHIND] >> POLICY_SHIFT & 3;
 	count = u64_at(sizes_at, 0);
-	sizes = count <= DIMS_INLINE ? (const void *)(sizes_at + 8) : pointer_at(sizes_at, 8);
+	sizes = sizes_of(sizes_at, count);
 	if (policy >= POLICY_NO_SIZES || count > GT_INPUT_DIMS_MAX || !sizes)
 		return put_plain(out, GT_INPUT_UNDEFINED, 0);
 	strides = sizes + GT_MAX(count, DIMS_INLINE);

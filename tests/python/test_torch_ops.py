@@ -180,9 +180,9 @@ def without_operators_when_not_asked_for(gtrace):
         equal([event for event in found if event.get('cat') == 'cpu_op'], [])
 
 
-# The second one is torch's own, where there is no GPU.
+# The others are torch's own: since 2.13, and where there is no GPU.
 NVTX_LINE = re.compile("gtrace: warning: .*: torch's operators come from its NVTX profiler, .*\n"
-                       "(ERROR:.* gpuGetDeviceCount .*\n)?")
+                       "(USDT:.* profiler_.*\n)*(ERROR:.* gpuGetDeviceCount .*\n)?")
 
 
 @case

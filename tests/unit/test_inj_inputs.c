@@ -76,6 +76,17 @@ static struct value tensor(uint16_t type, uint8_t policy, uint64_t count, const 
 	return (struct value){ address(ret), TENSOR, 0 };
 }
 
+/* What a resize_() on another thread leaves for a moment: many sizes, but not yet their place. */
+static struct value half_resized(uint64_t first_size)
+{
+	struct value ret = tensor(6, 0, 1, (const int64_t[]){ 1, 1 });
+	char *at = (char *)(uintptr_t)ret.payload + torch.sizes_at;
+
+	set_u64(at, 0, 6);
+	set_u64(at, 8, first_size);
+	return ret;
+}
+
 #define TENSOR_OF(type, policy, count, ...) \
 	tensor(type, policy, count, (const int64_t[]){ __VA_ARGS__ })
 
@@ -270,6 +281,10 @@ static void tensors(void **state)
 			   HEAD(GT_INPUT_TENSOR, 6, 1, GT_INPUT_NO_STRIDES), 7);
 		assert_put(TENSOR_OF(6, 2, 1, 7, 1), GT_INPUT_UNDEFINED);
 		assert_put(tensor(6, 0, 65, many), GT_INPUT_UNDEFINED);
+		assert_put(half_resized(0), GT_INPUT_UNDEFINED);
+		assert_put(half_resized(4), GT_INPUT_UNDEFINED);
+		assert_put(half_resized(4096), GT_INPUT_UNDEFINED);
+		assert_put(half_resized(address(undefined) + 1), GT_INPUT_UNDEFINED);
 		assert_put(((struct value){ 0, TENSOR, 0 }), GT_INPUT_UNDEFINED);
 		assert_put(((struct value){ address(undefined), TENSOR, 0 }), GT_INPUT_UNDEFINED);
 	}
