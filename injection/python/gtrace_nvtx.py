@@ -2,12 +2,13 @@
 each a range, on the main thread and on those on which autograd works for it.
 """
 
+import atexit
 from functools import wraps
 from threading import get_ident
 
 from gtrace_hook import FAILURES, give_up
 
-_failed = False
+_gone = False  # for good
 _thread = None  # on which it is on
 
 
@@ -18,6 +19,14 @@ def set_up(profiler):
         original = getattr(profiler, name, None)
         if original:
             setattr(profiler, name, _after_ours(original))
+    # Torch complains of one that is on when the thread ends.
+    atexit.register(_end, profiler)
+
+
+def _end(profiler):
+    global _gone
+    recording(profiler, False)
+    _gone = True
 
 
 def _after_ours(original):
@@ -32,11 +41,11 @@ def _after_ours(original):
 
 def recording(profiler, on):
     """On the main thread."""
-    global _failed, _thread
+    global _gone, _thread
     from torch import autograd
 
     try:
-        if on and not (_failed or _thread or autograd._profiler_enabled()):
+        if on and not (_gone or _thread or autograd._profiler_enabled()):
             state = autograd.ProfilerState.NVTX
             config = autograd.ProfilerConfig(state, False, False, False, False, False,
                                              profiler._ExperimentalConfig())
@@ -46,5 +55,5 @@ def recording(profiler, on):
             _thread = None
             autograd._disable_profiler()
     except FAILURES as error:
-        _failed = True
+        _gone = True
         give_up("torch's NVTX profiler", error)

@@ -228,6 +228,25 @@ print(torch.autograd._profiler_enabled())
 
 
 @case
+def by_nvtx_a_program_may_end_in_its_window(gtrace):
+    """Torch says nothing of a profiler that is still on."""
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('ends.py', '''
+import torch
+sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+for step in range(6):
+    while step == 4 and not torch.autograd._profiler_enabled():
+        torch.ones(1)  # until ours is on
+    sgd.step()
+print(torch.autograd._profiler_enabled())
+''')
+        done = gtrace.run(place, [python, script], ['--skip-first', '3', '--active', '9'],
+                          {'GTRACE_OPS': 'nvtx'}, NVTX_LINE)
+        equal(done.out, 'True\n')
+
+
+@case
 def without_shapes_or_flops_when_not_asked_for(gtrace):
     python = gtrace.torches[0][0]
     for options, shapes, flops in ([], 1, 1), (['--no-flops'], 1, None), (['--no-shapes'], None, None):
