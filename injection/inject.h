@@ -96,7 +96,7 @@ GT_EXPORT void gtrace_inject_resume(void);
 /*
  * Torch was imported: register our observer of its operators. 1: call torch.empty(0, device="cpu")
  * on this thread, and then the second function; 2: and in between those whose inputs are known, of
- * show_inputs() in gtrace_hook.py; 0: there is nothing to do.
+ * show_inputs() in gtrace_torch.py; 0: there is nothing to do.
  */
 GT_EXPORT int gtrace_inject_ops_test(void);
 /* Keep the observer, if it saw what was called. at_once: the first operator starts the session. */

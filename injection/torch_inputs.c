@@ -331,7 +331,7 @@ static uint32_t put_inputs(char *to, const char *inputs, uint64_t count)
 #define FLOAT32    6
 #define COMPLEX128 10
 
-/* Those of show_inputs() in gtrace_hook.py, and what their inputs begin with. */
+/* Those of show_inputs() in gtrace_torch.py, and what their inputs begin with. */
 static const struct {
 	const char *name;
 	uint32_t inputs[16];

@@ -8,7 +8,7 @@
 #include "wire.h"
 
 /*
- * Make sure of the layout of what is read. The operators that show_inputs() of gtrace_hook.py calls
+ * Make sure of the layout of what is read. The operators that show_inputs() of gtrace_torch.py calls
  * are passed, in order and with the ones inside of them; undefined: torch's tensor that is none.
  */
 void torch_inputs_begin_test(const void *undefined);

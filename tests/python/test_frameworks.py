@@ -44,7 +44,7 @@ for NAME in PROGRAMS:
 
 
 @case
-def every_framework_that_is_waited_for_has_a_hook(hook):
+def every_module_that_is_waited_for_has_a_hook(hook):
     def names(file, kind):
         with open(f'{hook.folder}/{file}.py') as source:
             tree = ast.parse(source.read())
@@ -53,6 +53,7 @@ def every_framework_that_is_waited_for_has_a_hook(hook):
                     for node in tree.body if isinstance(node, ast.Assign)
                     and node.targets[0].id == kind)
     equal(names('gtrace_hook', 'FRAMEWORKS'), names('gtrace_steps', 'HOOKS'))
+    equal(names('gtrace_hook', 'TORCH'), names('gtrace_torch', 'HOOKS'))
 
 
 @case

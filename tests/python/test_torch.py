@@ -27,7 +27,9 @@ def train(steps, *optimizers, model=model):
         for optimizer in optimizers:
             optimizer.step()
 '''
-AS_ON_A_GPU = 'sys.modules["gtrace_hook"]._uses_gpu = lambda profiler: True\n'
+AS_ON_A_GPU = '''
+sys.modules["gtrace_hook"]._loaded["gtrace_torch"]._uses_gpu = lambda profiler: True
+'''
 
 
 def each_run(hook, place, code, flags=(), version=(1,)):
