@@ -8,8 +8,9 @@
 #include "wire.h"
 
 /*
- * Make sure of the layout of what is read. The operators that show_inputs() of gtrace_torch.py calls
- * are passed, in order and with the ones inside of them; undefined: torch's tensor that is none.
+ * Make sure of the layout of what is read. The operators that show_inputs() of gtrace_torch.py
+ * calls are passed, in order and with the ones inside of them; undefined: torch's tensor that is
+ * none.
  */
 void torch_inputs_begin_test(const void *undefined);
 void torch_inputs_test(const char *name, const char *inputs, uint64_t count);

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Of the names in a stack's text, a peer's can be 1 MiB each; those of real programs stay below. */
+#define TEXT_MAX_BYTES (UINT32_C(64) << 10)
+
 static bool grow(struct gt_stacks *stacks, uint32_t id)
 {
 	uint32_t cap = GT_MAX(stacks->cap, 256u);
@@ -100,11 +103,15 @@ void gt_frame_put_module(const struct gt_frame *frame, const struct gt_names *na
 void gt_stacks_put_calls(const struct gt_stacks *stacks, const struct gt_names *names, uint32_t id,
 			 struct gt_buf *buf)
 {
+	static const struct gt_frame left_out;
 	const struct gt_frame *frame;
+	size_t begin = buf->len;
 	uint32_t count = 0;
 
 	for (; (frame = gt_stacks_get(stacks, id)) && count++ < GT_STACK_DEPTH_MAX;
 	     id = frame->outer_id) {
+		if (buf->len - begin > TEXT_MAX_BYTES)
+			frame = &left_out;
 		gt_frame_put(frame, names, frame->line, buf);
 		gt_buf_byte(buf, ';');
 	}
@@ -116,7 +123,7 @@ void gt_stacks_put_modules(const struct gt_stacks *stacks, const struct gt_names
 	uint32_t ids[GT_STACK_DEPTH_MAX], count = gt_stacks_frames(stacks, id, ids), i;
 	size_t begin = buf->len;
 
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && buf->len - begin <= TEXT_MAX_BYTES; i++) {
 		const struct gt_frame *frame = gt_stacks_get(stacks, ids[i]);
 
 		if (!gt_frame_is_module(frame))

@@ -59,10 +59,14 @@ void gt_frame_put(const struct gt_frame *frame, const struct gt_names *names, ui
 void gt_frame_put_module(const struct gt_frame *frame, const struct gt_names *names,
 			 struct gt_buf *buf);
 
-/* As the "Call stack" of an operator: "file(line): function;…", the innermost frame first. */
+/*
+ * As the "Call stack" of an operator: "file(line): function;…", the innermost frame first. Beyond
+ * 64 KiB of text the outer frames are left out, which the text says.
+ */
 void gt_stacks_put_calls(const struct gt_stacks *stacks, const struct gt_names *names, uint32_t id,
 			 struct gt_buf *buf);
-/* The modules: "M_0.Linear_1", the outermost first; nothing where there is none. */
+
+/* The modules: "M_0.Linear_1", the outermost first; nothing where there is none. Bounded alike. */
 void gt_stacks_put_modules(const struct gt_stacks *stacks, const struct gt_names *names,
 			   uint32_t id, struct gt_buf *buf);
 

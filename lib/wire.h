@@ -449,10 +449,10 @@ struct gt_ev_frame {
 /*
  * What torch.distributed tells of a collective; behind the OP that it belongs to. The bytes are
  * three lists of int64_t, and then three strings, in the order of the fields with their lengths.
+ * A count of GT_COMMS_LIST_MAX + 1 stands for any that is larger than GT_COMMS_LIST_MAX; so many
+ * numbers are there then, of which the last one is the list's last.
  */
-#define GT_COMMS_LIST_MAX                                                      \
-	30 /* of one more stands for any number: the last one is the last then \
-	    */
+#define GT_COMMS_LIST_MAX 30
 struct gt_ev_comms {
 	struct gt_ev ev;
 	uint32_t depth; /* of its OP */
