@@ -70,6 +70,19 @@ def _open():
         _push, _pop = library.gtrace_inject_push, library.gtrace_inject_pop
         _recording = library.gtrace_inject_ranges().contents
         _step = library.gtrace_inject_step
+    except Exception as error:
+        _warn("steps and ranges of gtrace.py are not traced (%s: %s)"
+              % (type(error).__name__, error))
+
+
+def _warn(text):
+    """A line for the user."""
+    try:
+        from ctypes import PyDLL, c_char_p
+
+        function = PyDLL(_path).gtrace_inject_warn
+        function.argtypes, function.restype = [c_char_p], None
+        function(text.encode("utf-8", "replace"))
     except Exception:
         pass
 
@@ -164,8 +177,6 @@ def _tell(given):
         return
     _told = True
     try:
-        from ctypes import PyDLL, c_char_p
-
         if given.get("activities") is not None:
             given["activities"] = _activities(given["activities"])
         set_to = _session()
@@ -177,10 +188,8 @@ def _tell(given):
                     value = ",".join(sorted(value))
                 differ.append("%s is %s" % (name, value))
         if differ:
-            text = "the options of 'gtrace run' rule, not those of gtrace.profile(): "
-            warn = PyDLL(_path).gtrace_inject_warn
-            warn.argtypes, warn.restype = [c_char_p], None
-            warn((text + ", ".join(differ)).encode("utf-8", "replace"))
+            _warn("the options of 'gtrace run' rule, not those of gtrace.profile(): "
+                  + ", ".join(differ))
     except Exception:
         pass
 

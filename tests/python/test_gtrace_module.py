@@ -109,6 +109,17 @@ for attempt in range(2):
 
 
 @case
+def what_fails_is_said_and_does_nothing(hook):
+    with Place() as place:
+        done = hook.run(place, '-c', 'import ctypes, gtrace\nctypes.POINTER = None\n'
+                                     'for i in range(2):\n    gtrace.step()\n'
+                                     '    with gtrace.range("x"): pass\n')
+        equal(done.seen(), (0, '', ''))
+        equal(tell(done), ['start 4', "warn steps and ranges of gtrace.py are not traced "
+                                      "(TypeError: 'NoneType' object is not callable)"])
+
+
+@case
 def one_range_may_be_open_twice(hook):
     """Also when recording begins or ends in between: what was begun is ended, and no more."""
     with Place() as place:
