@@ -274,11 +274,14 @@ void gt_ranges_op_args(struct gt_ranges *ranges, struct gt_thread *thread, uint3
 	struct gt_range *range = thread->top;
 
 	if (!range || range->kind != GT_RANGE_OP || range->number != depth || range->args ||
-	    !args.len || args.len > GT_RANGES_MAX_BYTES - ranges->bytes)
+	    !args.len)
 		return;
-	range->args = malloc(args.len);
-	if (!range->args)
+	if (args.len <= GT_RANGES_MAX_BYTES - ranges->bytes)
+		range->args = malloc(args.len);
+	if (!range->args) {
+		ranges->refused++;
 		return;
+	}
 	memcpy(range->args, args.ptr, args.len);
 	range->args_bytes = (uint32_t)args.len;
 	range->gpu_args_bytes = (uint32_t)gpu_bytes;

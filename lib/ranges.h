@@ -108,7 +108,7 @@ struct gt_ranges {
 	uint32_t shared_count;
 	uint64_t last_external_id;
 	uint64_t bytes;
-	uint64_t refused; /* ranges that did not fit the bounds */
+	uint64_t refused; /* ranges, or args of them, that did not fit the bounds */
 };
 
 /* The state of a thread, made at first sight. NULL: too many. Valid until the next call. */

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#define THREADS_MAX 1024 /* in Python code; 6 MiB */
+#define THREADS_MAX 1024 /* in Python code; 5 MiB */
 
 /* What of a stack is wanted: its frames, the outermost first, or only those that call a module. */
 static uint32_t wanted_frames(const struct gt_recorder *rec, uint32_t id,

@@ -1,7 +1,8 @@
 /*
  * rec_state.h - what the parts of the recorder share: recorder.c (drains), rec_windows.c (which
- * windows are open, and when each is complete), rec_trace.c (the file of one), rec_events.c (events
- * of threads), rec_gpu.c (GPU records).
+ * windows are open, and when each is complete), rec_trace.c (the file of one), rec_ops.c and
+ * rec_stacks.c (operators and Python functions in it), rec_events.c (events of threads), rec_gpu.c
+ * (GPU records).
  */
 #ifndef GT_REC_STATE_H
 #define GT_REC_STATE_H
