@@ -21,7 +21,6 @@
 #define MODULES_MAX  (UINT32_C(1) << 13)
 #define MODULE_SLOTS (2 * MODULES_MAX)
 #define STORE_BYTES  (UINT64_C(16) << 20)
-#define PREFIXES_MAX 4096
 #define TEXT_MAX     4096
 
 /* Of a deeper stack so many outer frames are left out that the rest begins at a multiple. */
@@ -73,7 +72,7 @@ static struct module *modules[MODULE_SLOTS];
 static uint32_t module_count;
 static char *store;
 static uint64_t store_used;
-static char prefixes[PREFIXES_MAX]; /* of file names, each with a line feed behind it */
+static const char *prefixes; /* of file names, each with a line feed behind it */
 
 static void *store_take(size_t bytes)
 {
@@ -378,13 +377,13 @@ int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_
 	}
 	if (atomic_load(&inj_stacks_on))
 		return 1;
+	prefixes = strdup(paths);
 	store = mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (store == MAP_FAILED) {
+	if (!prefixes || store == MAP_FAILED) {
 		atomic_store(&problem, "there is no memory");
 		return 0;
 	}
-	snprintf(prefixes, sizeof(prefixes), "%s", paths);
 	py_frames_set_module_call(module_call);
 	py_code_watch(code_died);
 	atomic_store(&inj_stacks_on, true);
