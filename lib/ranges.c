@@ -146,15 +146,18 @@ static bool is_of(const struct gt_range *range, enum gt_range_kind kind, uint32_
 	return range->kind == kind && range->domain_id == domain_id;
 }
 
-/* End the ranges of this kind and domain that are at depth or deeper: their POP was lost. */
+/*
+ * End the ranges of this kind and domain that are at depth or deeper: their POP was lost. Much can
+ * have been lost with it, so they last until what was seen last.
+ */
 static void end_stale(struct gt_ranges *ranges, struct gt_thread *thread, enum gt_range_kind kind,
-		      uint32_t domain_id, uint64_t depth, uint64_t end_ns)
+		      uint32_t domain_id, uint64_t depth)
 {
 	struct gt_range **place = &thread->top;
 
 	while (*place) {
 		if (is_of((*place), kind, domain_id) && (*place)->number >= depth)
-			end_pushed(ranges, thread, place, end_ns);
+			end_pushed(ranges, thread, place, thread->last_ns);
 		else
 			place = &(*place)->below;
 	}
@@ -167,8 +170,8 @@ static struct gt_range *push(struct gt_ranges *ranges, struct gt_thread *thread,
 	struct gt_range *range;
 
 	if (like->number)
-		end_stale(ranges, thread, like->kind, like->domain_id, like->number,
-			  like->start_ns);
+		end_stale(ranges, thread, like->kind, like->domain_id, like->number);
+	thread->last_ns = like->start_ns;
 	if (thread->depth >= GT_RANGE_DEPTH_MAX) {
 		ranges->refused++;
 		return NULL;
@@ -192,7 +195,8 @@ static void pop(struct gt_ranges *ranges, struct gt_thread *thread, enum gt_rang
 	struct gt_range **place = &thread->top;
 
 	if (depth)
-		end_stale(ranges, thread, kind, domain_id, depth + 1, end_ns);
+		end_stale(ranges, thread, kind, domain_id, depth + 1);
+	thread->last_ns = end_ns;
 	while (*place && !is_of(*place, kind, domain_id))
 		place = &(*place)->below;
 	/* A POP whose PUSH was not kept must not end another one. */

@@ -94,6 +94,7 @@ struct gt_thread {
 	uint32_t depth;
 	uint32_t window;    /* its open ranges belong to */
 	uint32_t last_step; /* the latest of its events */
+	uint64_t last_ns;   /* of its PUSH, POP and operators */
 	struct gt_nccl_thread nccl;
 	struct gt_calls calls;
 };

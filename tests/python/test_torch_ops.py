@@ -211,7 +211,7 @@ def by_nvtx_the_programs_own_profiler_has_its_turn(gtrace):
         script = place.write('own.py', '''
 import torch
 from torch.autograd.profiler import profile
-sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=.1)
 for step in range(9):
     while step == 4 and not torch.autograd._profiler_enabled():
         torch.ones(1)  # until ours is on
@@ -234,7 +234,7 @@ def by_nvtx_a_program_may_end_in_its_window(gtrace):
     with Place() as place:
         script = place.write('ends.py', '''
 import torch
-sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+sgd = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=.1)
 for step in range(6):
     while step == 4 and not torch.autograd._profiler_enabled():
         torch.ones(1)  # until ours is on

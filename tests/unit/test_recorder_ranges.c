@@ -239,10 +239,10 @@ static void lost_events(void **state)
 	kernel(1, 7, 26, 27);
 	drain(30);
 	assert_interval("one", 21, 28);
-	assert_interval("unpopped", 22, 23);
+	assert_interval("unpopped", 22, 22);
 	assert_interval("sibling", 23, 24);
-	assert_interval("deep", 26, 28);
-	assert_interval("deeper", 27, 28);
+	assert_interval("deep", 26, 27);
+	assert_interval("deeper", 27, 27);
 	assert_int_equal(id_of_call(1), id_of("sibling"));
 }
 
