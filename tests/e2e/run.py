@@ -11,6 +11,7 @@ import glob
 import importlib
 import os
 import re
+import signal
 import sys
 import time
 
@@ -35,6 +36,8 @@ def discover():
 
 
 def main():
+    # A job in the background ignores it, and so would the programs of the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument('build', nargs='?', default='build')
     parser.add_argument('-k', metavar='PATTERN', help='only tests whose name matches')
