@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "events.h"
+#include "in_child.h"
 #include "fake_torch.h"
 #include "fake_torch_comms.h"
 #include "torch_ops.h"
@@ -24,25 +25,7 @@
 #define USER     7
 
 /* Each case runs in a process of its own: torch is found once in a process. */
-#define in_process(...)                                                        \
-	do {                                                                   \
-		pid_t child_ = fork();                                         \
-		int status_ = 0;                                               \
-		if (!child_) {                                                 \
-			load();                                                \
-			__VA_ARGS__;                                           \
-			exit(0);                                               \
-		}                                                              \
-		assert_int_equal(waitpid(child_, &status_, 0), child_);        \
-		if (status_)                                                   \
-			fail_msg("line ~%d of the case failed", status_ >> 8); \
-	} while (0)
-
-#define check(cond)                                \
-	do {                                       \
-		if (!(cond))                       \
-			_exit(__LINE__ % 255 + 1); \
-	} while (0)
+#define in_process(...) in_child_until(exit, load(); __VA_ARGS__)
 
 static struct fake_torch *torch;
 static void (*begin)(struct fake_op *op, uint8_t scope, const char *name, int64_t sequence,

@@ -1,5 +1,6 @@
 /* The arena, the threads' event streams in it, and names. */
 #include "events.h"
+#include "in_child.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,23 +42,7 @@ static void free_done(enum gt_pool pool)
 }
 
 /* A forked child starts from a process without a session. */
-#define in_child(...)                                                   \
-	do {                                                            \
-		pid_t child_ = fork();                                  \
-		int status_ = 0;                                        \
-		if (!child_) {                                          \
-			__VA_ARGS__;                                    \
-			_exit(0);                                       \
-		}                                                       \
-		assert_int_equal(waitpid(child_, &status_, 0), child_); \
-		assert_int_equal(status_, 0);                           \
-	} while (0)
-
-#define check(cond)                                \
-	do {                                       \
-		if (!(cond))                       \
-			_exit(__LINE__ % 255 + 1); \
-	} while (0)
+#define in_child(...) in_child_until(_exit, __VA_ARGS__)
 
 /* ---- before there is an arena ---- */
 

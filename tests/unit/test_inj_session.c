@@ -1,4 +1,5 @@
 /* A whole session without CUDA: a child is the program, this process is the collector. */
+#include "in_child.h"
 #include "inject.h"
 #include "env.h"
 
@@ -65,12 +66,6 @@ static void wait_for_go(void)
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(99);
 }
-
-#define check(cond)                                \
-	do {                                       \
-		if (!(cond))                       \
-			_exit(__LINE__ % 255 + 1); \
-	} while (0)
 
 static void run_child(void (*program)(void))
 {

@@ -1,5 +1,6 @@
 /* Which marks are steps, and from which on CUPTI is wanted. */
 #include "events.h"
+#include "in_child.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,25 +9,8 @@
 #include <cmocka.h>
 
 /* Each case runs in a process of its own: which source rules is decided once in a process. */
-#define in_session(mode_, sources_, schedule_, ...)                            \
-	do {                                                                   \
-		pid_t child_ = fork();                                         \
-		int status_ = 0;                                               \
-		if (!child_) {                                                 \
-			start(mode_, sources_, (struct gt_schedule)schedule_); \
-			__VA_ARGS__;                                           \
-			_exit(0);                                              \
-		}                                                              \
-		assert_int_equal(waitpid(child_, &status_, 0), child_);        \
-		if (status_)                                                   \
-			fail_msg("line ~%d of the case failed", status_ >> 8); \
-	} while (0)
-
-#define check(cond)                                \
-	do {                                       \
-		if (!(cond))                       \
-			_exit(__LINE__ % 255 + 1); \
-	} while (0)
+#define in_session(mode_, sources_, schedule_, ...) \
+	in_child_until(_exit, start(mode_, sources_, (struct gt_schedule)schedule_); __VA_ARGS__)
 
 #define ALL ((1U << GT_STEP_SOURCE_MAX) - 2)
 #define LATE                                                                         \
