@@ -63,7 +63,8 @@ static bool becomes_quiet(void)
 			return false;
 		pause_ns(LOOK_NS);
 	}
-	return true;
+	/* Not when this thread was not run meanwhile, and one has waited for too long. */
+	return atomic_load(&inj_quiet_wanted);
 }
 
 bool inj_quiet_begin(void)

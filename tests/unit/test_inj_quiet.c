@@ -43,22 +43,27 @@ static uint64_t all_launches(void)
 static void nobody_launches_meanwhile(void **state)
 {
 	pthread_t threads[THREADS];
-	uint64_t before;
+	uint64_t before, after;
+	int held = 0;
 
 	(void)state;
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	for (size_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, launch_on, &launches[i]), 0);
 	pthread_barrier_wait(&barrier);
-	for (int i = 0; i < 100; i++) {
+	while (held < 100) {
 		before = all_launches();
 		while (all_launches() < before + THREADS)
 			sched_yield(); /* they are under way */
 		assert_true(inj_quiet_begin());
-		assert_false(inj_threads_launching());
-		before = all_launches();
-		for (int k = 0; k < 1000; k++)
-			assert_int_equal(all_launches(), before);
+		before = after = all_launches();
+		for (int k = 0; k < 1000 && after == before; k++)
+			after = all_launches();
+		/* Whoever has waited for too long says so before it launches. */
+		if (atomic_load(&inj_quiet_wanted)) {
+			assert_int_equal(after, before);
+			held++;
+		}
 		inj_quiet_end();
 	}
 	atomic_store(&over, true);
