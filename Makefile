@@ -46,7 +46,7 @@ say = $(if $(V)$(silent),,@printf '  %-7s %s\n' '$(1)' '$@';)
 # ---- what is built ----------------------------------------------------------------------------
 
 # What the injection shares with the library: no allocation, no I/O, no libuv.
-SHARED_SRC := lib/rank.c lib/schedule.c
+SHARED_SRC := lib/cupti_search.c lib/rank.c lib/schedule.c
 LIB_SRC    := $(sort $(wildcard lib/*.c))
 CMD_SRC    := $(sort $(wildcard cmd/*.c))
 INJ_SRC    := $(sort $(wildcard injection/*.c)) $(SHARED_SRC)

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* CUpti_ActivityKernel4 (CUDA 9): later ones only add to its end. */
@@ -22,14 +21,6 @@ struct mapped {
 	char cuda_lib[512]; /* a CUDA library beside which CUPTI may lie */
 	char tool[64];      /* another profiler */
 };
-
-/* The major version in "libNAME.so.12.4" or "libNAME.so.12", 0 without. */
-static unsigned soname_major(const char *path)
-{
-	const char *so = strstr(path, ".so.");
-
-	return so ? (unsigned)strtoul(so + strlen(".so."), NULL, 10) : 0;
-}
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -56,73 +47,25 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 
 /* ---- opening ---- */
 
-static const char *const sonames[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8" };
-
-/* A CUPTI newer than the driver does not work, an older one does. */
-static bool fits_driver(const char *path)
-{
-	unsigned cupti = soname_major(path), driver = inj_driver_version() / 1000;
-
-	return !cupti || !driver || cupti <= driver;
-}
-
 /* Never closed: CUPTI 13.0 and 13.1 crash when they are. */
 static void *open_path(const char *path, int extra_flags)
 {
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | extra_flags);
 }
 
-static void *open_in(const char *dir, const char *sub)
+/* Around the program's CUDA libraries, then where CUDA is installed. */
+static void *open_elsewhere(const struct mapped *mapped)
 {
+	struct gt_cupti_search search = { .near = mapped->cuda_lib };
 	char path[1024];
 	void *handle = NULL;
 
-	if (!dir[0])
-		return NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(sonames) && !handle; i++) {
-		snprintf(path, sizeof(path), "%s/%s/%s", dir, sub, sonames[i]);
-		if (!access(path, R_OK) && fits_driver(path))
+	for (size_t i = 0; i < GT_CUPTI_DIRS; i++)
+		search.dirs[i] = inj_config.cuda_dirs[i];
+	while (!handle && gt_cupti_next(&search, path, sizeof(path)))
+		if ((path[0] != '/' || !access(path, R_OK)) &&
+		    gt_cupti_fits(path, inj_driver_version()))
 			handle = open_path(path, 0);
-	}
-	return handle;
-}
-
-/* Beside the program's CUDA libraries, in the places where Python wheels put CUPTI. */
-static void *open_near(const struct mapped *mapped)
-{
-	static const char *const subs[] = { ".", "../../cuda_cupti/lib", "../../cu13/lib",
-					    "../../nvidia/cuda_cupti/lib",
-					    "../../nvidia/cu13/lib" };
-	char dir[sizeof(mapped->cuda_lib)];
-	void *handle = NULL;
-	char *end;
-
-	snprintf(dir, sizeof(dir), "%s", mapped->cuda_lib);
-	end = strrchr(dir, '/');
-	if (!end)
-		return NULL;
-	*end = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(subs) && !handle; i++)
-		handle = open_in(dir, subs[i]);
-	return handle;
-}
-
-static void *open_installed(void)
-{
-	static const char *const subs[] = { "extras/CUPTI/lib64", "lib64", "lib",
-					    "targets/x86_64-linux/lib", "targets/sbsa-linux/lib" };
-	void *handle = NULL;
-
-	for (size_t i = 0; i <= ARRAY_SIZE(inj_config.cuda_dirs) && !handle; i++) {
-		const char *dir = i < ARRAY_SIZE(inj_config.cuda_dirs) ? inj_config.cuda_dirs[i]
-								       : "/usr/local/cuda";
-
-		for (size_t j = 0; j < ARRAY_SIZE(subs) && !handle; j++)
-			handle = open_in(dir, subs[j]);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(sonames) && !handle; i++)
-		if (fits_driver(sonames[i]))
-			handle = open_path(sonames[i], 0);
 	return handle;
 }
 
@@ -139,12 +82,10 @@ static void *open_cupti(const struct mapped *mapped)
 	}
 	if (mapped->cupti[0])
 		handle = open_path(mapped->cupti, RTLD_NOLOAD);
-	for (size_t i = 0; i < ARRAY_SIZE(sonames) && !handle; i++)
-		handle = open_path(sonames[i], RTLD_NOLOAD);
+	for (size_t i = 0; i < GT_CUPTI_SONAMES && !handle; i++)
+		handle = open_path(gt_cupti_sonames[i], RTLD_NOLOAD);
 	if (!handle)
-		handle = open_near(mapped);
-	if (!handle)
-		handle = open_installed();
+		handle = open_elsewhere(mapped);
 	if (!handle)
 		inj_log(GT_LOG_WARN,
 			"found no libcupti that fits the driver (CUDA %u.%u): no GPU work in the "

@@ -128,9 +128,9 @@ static bool read_environment(void)
 	gt_rank_from_env(getenv, &inj_config.rank);
 	copy_env(inj_config.libcupti, sizeof(inj_config.libcupti), GT_ENV_LIBCUPTI);
 	copy_env(inj_config.step_range, sizeof(inj_config.step_range), GT_ENV_STEP_RANGE);
-	copy_env(inj_config.cuda_dirs[0], sizeof(inj_config.cuda_dirs[0]), "CONDA_PREFIX");
-	copy_env(inj_config.cuda_dirs[1], sizeof(inj_config.cuda_dirs[1]), "CUDA_HOME");
-	copy_env(inj_config.cuda_dirs[2], sizeof(inj_config.cuda_dirs[2]), "CUDA_PATH");
+	for (size_t i = 0; i < GT_CUPTI_DIRS; i++)
+		copy_env(inj_config.cuda_dirs[i], sizeof(inj_config.cuda_dirs[i]),
+			 gt_cupti_dir_vars[i]);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #ifndef INJ_SESSION_H
 #define INJ_SESSION_H
 
+#include "cupti_search.h"
 #include "inject.h"
 #include "rank.h"
 
@@ -43,9 +44,9 @@ struct inj_config {
 	bool graph_whole; /* one GPU record a graph launch instead of one a node */
 	bool debug;
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char libcupti[1024];    /* empty: look for it */
-	char cuda_dirs[3][512]; /* CONDA_PREFIX, CUDA_HOME, CUDA_PATH */
-	char step_range[1024];  /* empty: none */
+	char libcupti[1024];                /* empty: look for it */
+	char cuda_dirs[GT_CUPTI_DIRS][512]; /* by gt_cupti_dir_vars */
+	char step_range[1024];              /* empty: none */
 };
 extern struct inj_config inj_config;
 
