@@ -135,6 +135,6 @@ int check_stdout(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	say("cannot write to standard output: %s", strerrordesc_np(errno));
+	say("cannot write to standard output: %s", strerror(errno));
 	return status ? status : 1;
 }

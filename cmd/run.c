@@ -77,7 +77,7 @@ static void __attribute__((noreturn)) run_untraced(struct run *run, const struct
 	execvp(run->options.command[0], run->options.command);
 	code = errno;
 	die(code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
-	    "run: cannot execute '%s': %s", run->options.command[0], strerrordesc_np(code));
+	    "run: cannot execute '%s': %s", run->options.command[0], strerror(code));
 }
 
 /* The same when all of prepare() is done. */

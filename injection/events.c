@@ -6,6 +6,7 @@
 #include "torch_ops.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define THREADS_MAX 4096
@@ -78,7 +79,7 @@ struct inj_thread *inj_thread_join(void)
 		self = NULL;
 	}
 	if (self) {
-		self->tid = (uint32_t)gettid();
+		self->tid = (uint32_t)syscall(SYS_gettid);
 		self->busy = 0;
 		self->dropped = 0;
 		atomic_signal_fence(memory_order_seq_cst);

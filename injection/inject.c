@@ -200,14 +200,14 @@ static void start(void)
 		inj_log(GT_LOG_ERROR,
 			"this process is not traced: no shared memory of %llu MiB (--max-buffer): "
 			"%s",
-			(unsigned long long)(inj_config.arena_bytes >> 20), strerrordesc_np(-err));
+			(unsigned long long)(inj_config.arena_bytes >> 20), strerror(-err));
 		return;
 	}
 	err = say_hello(arena_fd);
 	close(arena_fd); /* the mapping and the collector have it */
 	if (err < 0) {
 		inj_log(GT_LOG_ERROR, "this process is not traced: no connection to gtrace: %s",
-			strerrordesc_np(-err));
+			strerror(-err));
 		return;
 	}
 	inj_python_init();
@@ -221,8 +221,7 @@ static void start(void)
 	err = inj_control_start();
 	if (err < 0) {
 		atomic_store(&inj_live.alive, 0);
-		inj_log(GT_LOG_ERROR, "this process is not traced: no thread: %s",
-			strerrordesc_np(-err));
+		inj_log(GT_LOG_ERROR, "this process is not traced: no thread: %s", strerror(-err));
 	}
 }
 

@@ -32,7 +32,7 @@ int gt_err_sys(struct gt_err *err, int code, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	err_format(err, code, fmt, args, strerrordesc_np(-code));
+	err_format(err, code, fmt, args, strerror(-code));
 	va_end(args);
 	return code;
 }

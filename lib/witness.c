@@ -1,9 +1,11 @@
 #include "base.h"
 #include "witness.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +42,26 @@ static void __attribute__((noreturn)) testify(int fd)
 	_exit(0);
 }
 
+/* All descriptors but 0. */
+static void close_others(void)
+{
+	struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	if (!syscall(SYS_close_range, 1, ~0u, 0))
+		return;
+	/* before Linux 5.9 */
+	dir = opendir("/proc/self/fd");
+	while (dir && (entry = readdir(dir))) {
+		fd = (int)strtol(entry->d_name, NULL, 10);
+		if (fd > 0 && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
 {
 	int fds[2], saved;
@@ -59,7 +81,7 @@ int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
 		close(fds[0]);
 		if (dup2(fds[1], 0) < 0)
 			_exit(1);
-		close_range(1, ~0u, 0);
+		close_others();
 		testify(0);
 	}
 	close(fds[1]);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,7 +124,7 @@ CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type)
 static uint32_t thread_id(void)
 {
 	if (atomic_load(&thread_id_type) == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
-		return (uint32_t)gettid();
+		return (uint32_t)syscall(SYS_gettid);
 	return (uint32_t)pthread_self();
 }
 

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -412,7 +413,7 @@ int main(int argc, char **argv)
 	threads = calloc((size_t)options.threads + 1, sizeof(*threads));
 	pthread_barrier_init(&barrier, NULL, (unsigned int)options.threads);
 	signal(SIGPIPE, SIG_IGN); /* who is told may have gone */
-	nvtxNameOsThreadA((uint32_t)gettid(), "main loop");
+	nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), "main loop");
 	tell("pid", (uint64_t)getpid());
 	set_up();
 	if (options.nccl)

@@ -2,6 +2,7 @@
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void usage(const struct option *table)
@@ -60,8 +61,8 @@ void train_close_descriptors(int keep1, int keep2)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keep); i++) {
 		if (keep[i] > from)
-			close_range((unsigned int)from, (unsigned int)keep[i] - 1, 0);
+			syscall(SYS_close_range, from, keep[i] - 1, 0);
 		from = GT_MAX(from, keep[i] + 1);
 	}
-	close_range((unsigned int)from, UINT32_MAX, 0);
+	syscall(SYS_close_range, from, UINT32_MAX, 0);
 }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define STEPS_MAX  4096
@@ -78,7 +79,7 @@ void truth_range(const char *name)
 void truth_call(enum truth_call domain, const char *function)
 {
 	pthread_mutex_lock(&lock);
-	add(&current()->calls[domain], function, (uint32_t)gettid(), 1);
+	add(&current()->calls[domain], function, (uint32_t)syscall(SYS_gettid), 1);
 	pthread_mutex_unlock(&lock);
 }
 
