@@ -31,9 +31,9 @@ static struct pool {
 	_Atomic uint32_t hint;      /* where the next search begins */
 } pools[GT_POOL_MAX];
 
-static uint64_t align_up(uint64_t value)
+static uint64_t align_up(uint64_t value, uint64_t to)
 {
-	return (value + GT_ARENA_DATA_ALIGN - 1) & ~(uint64_t)(GT_ARENA_DATA_ALIGN - 1);
+	return (value + to - 1) & ~(to - 1);
 }
 
 static struct gt_chunk *pool_table(enum gt_pool pool)
@@ -49,20 +49,17 @@ static void lay_out(struct gt_arena_hdr *hdr, uint64_t bytes)
 {
 	struct gt_pool_desc *cupti = &hdr->pool[GT_POOL_CUPTI];
 	struct gt_pool_desc *event = &hdr->pool[GT_POOL_EVENT];
-	uint64_t fixed, room;
+	uint64_t tables, room;
 
 	cupti->chunk_bytes = GT_CUPTI_CHUNK;
 	event->chunk_bytes = GT_EVENT_CHUNK;
 	cupti->count = (uint32_t)(bytes / 4 * (inj_ops_observed() ? 2 : 3) / GT_CUPTI_CHUNK);
 	room = bytes - (uint64_t)cupti->count * GT_CUPTI_CHUNK;
-	fixed = align_up(sizeof(*hdr)) + align_up(cupti->count * sizeof(struct gt_chunk)) +
-		align_up(room / GT_EVENT_CHUNK * sizeof(struct gt_chunk));
-	event->count = (uint32_t)((room - fixed) / GT_EVENT_CHUNK);
-
-	cupti->table_offset = align_up(sizeof(*hdr));
-	event->table_offset =
-		align_up(cupti->table_offset + cupti->count * sizeof(struct gt_chunk));
-	event->data_offset = align_up(event->table_offset + event->count * sizeof(struct gt_chunk));
+	tables = (cupti->count + room / GT_EVENT_CHUNK) * sizeof(struct gt_chunk);
+	cupti->table_offset = align_up(sizeof(*hdr), sizeof(struct gt_chunk));
+	event->table_offset = cupti->table_offset + cupti->count * sizeof(struct gt_chunk);
+	event->data_offset = align_up(cupti->table_offset + tables, GT_ARENA_DATA_ALIGN);
+	event->count = (uint32_t)((room - event->data_offset) / GT_EVENT_CHUNK);
 	cupti->data_offset = event->data_offset + (uint64_t)event->count * GT_EVENT_CHUNK;
 }
 

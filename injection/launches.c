@@ -52,7 +52,7 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	uint32_t generation;
 
 	if (!atomic_load_explicit(&inj_live.taking, memory_order_relaxed) ||
-	    !atomic_load_explicit(&inj_live.heard, memory_order_relaxed))
+	    !atomic_load_explicit(&inj_live.heard, memory_order_acquire))
 		return;
 	self = inj_thread_self();
 	if (!self)
@@ -308,7 +308,7 @@ int inj_launches_on(void)
 {
 	if (!subscribe()) {
 		how = BY_CALLBACKS;
-		atomic_store_explicit(&inj_live.heard, 1, memory_order_relaxed);
+		atomic_store_explicit(&inj_live.heard, 1, memory_order_release);
 		return 0;
 	}
 	how = BY_RECORDS;

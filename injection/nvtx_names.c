@@ -78,11 +78,12 @@ struct nvtx_name *nvtx_name_get(const char *bytes, size_t len_bytes)
 
 uint32_t nvtx_name_id(struct nvtx_name *name)
 {
-	uint32_t id = atomic_load_explicit(&name->id, memory_order_relaxed);
+	uint32_t id = atomic_load_explicit(&name->id, memory_order_acquire);
 
 	if (GT_UNLIKELY(!id)) {
 		id = inj_intern(name->bytes, name->len_bytes);
-		atomic_store_explicit(&name->id, id, memory_order_relaxed);
+		/* Who sees it relies on the collector having the name. */
+		atomic_store_explicit(&name->id, id, memory_order_release);
 	}
 	return id;
 }

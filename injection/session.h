@@ -12,6 +12,13 @@
 
 /* ---- inject.c ---- */
 
+/* The largest page of a kernel that may run this. */
+#ifdef __aarch64__
+#define INJ_PAGE_MAX 65536
+#else
+#define INJ_PAGE_MAX 4096
+#endif
+
 /*
  * What the hot paths look at. The kernel zeroes this page in every child that fork() or a raw
  * clone() makes (MADV_WIPEONFORK), so that a child is inert before it runs anything of ours.
@@ -21,17 +28,18 @@ struct inj_live {
 	_Atomic uint32_t recording;  /* events of ranges are wanted */
 	_Atomic uint32_t taking;     /* CUDA calls are wanted */
 	_Atomic uint32_t heard;      /* and all are heard of as they are made, by callbacks */
-	_Atomic uint32_t generation; /* of the subscription to CUDA calls */
+	_Atomic uint32_t generation; /* of the subscription to CUDA calls; set before heard */
 	_Atomic uint32_t armed;      /* what this phase of the schedule wants is switched on */
 	_Atomic uint32_t on;         /* CUPTI's kinds and callbacks are on */
 	_Atomic uint32_t request;    /* work for the control thread, a counter */
 	_Atomic uint32_t done;       /* the last request it has dealt with */
-} __attribute__((aligned(4096)));
+} __attribute__((aligned(INJ_PAGE_MAX)));
 extern struct inj_live inj_live;
 
+/* Who sees it sees all that was set up before, such as inj_arena. */
 static inline bool inj_live_alive(void)
 {
-	return atomic_load_explicit(&inj_live.alive, memory_order_relaxed);
+	return atomic_load_explicit(&inj_live.alive, memory_order_acquire);
 }
 
 /* The environment, read once at entry. */

@@ -50,7 +50,7 @@ static bool is_anchor(uint64_t key)
 /* The subscription by which all calls are heard and taken now, 0 when they are not. */
 static uint32_t hearing(void)
 {
-	if (!atomic_load_explicit(&inj_live.heard, memory_order_relaxed) ||
+	if (!atomic_load_explicit(&inj_live.heard, memory_order_acquire) ||
 	    !atomic_load_explicit(&inj_live.taking, memory_order_relaxed))
 		return 0;
 	return atomic_load_explicit(&inj_live.generation, memory_order_relaxed);
@@ -172,7 +172,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	ticket = inj_control_post();
 	/* A window that opens before it is switched on would miss its beginning. */
 	if (pos.phase == GT_PHASE_ACTIVE &&
-	    !atomic_load_explicit(&inj_live.armed, memory_order_relaxed) &&
+	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
 	    !inj_control_wait(ticket, ARM_WAIT_MS))
 		atomic_store_explicit(&inj_arena->late_step, (uint64_t)count + 1,
 				      memory_order_relaxed);

@@ -15,8 +15,8 @@
  *   2.4 to 2.15       200, 304           176, 280
  *
  * Found by offsetof in the headers of 1.13.1, 2.0.1, 2.1.2, 2.2.2, 2.3.1, 2.4.1, 2.5.1, 2.6.0,
- * 2.7.1, 2.8.0, 2.9.1, 2.10.0, 2.11.0, 2.12.0, 2.13.0, 2.14.0 and 2.15.0, for x86-64. The second
- * step is kwinputs_, which came with 2.4.
+ * 2.7.1, 2.8.0, 2.9.1, 2.10.0, 2.11.0, 2.12.0, 2.13.0, 2.14.0 and 2.15.0, for x86-64; on aarch64
+ * the same types have the same sizes. The second step is kwinputs_, which came with 2.4.
  */
 static const struct layout {
 	uint16_t sequence_at;   /* sequence_nr_; behind it inputs_, a pointer and a length */
@@ -111,6 +111,20 @@ static int is_torch(struct dl_phdr_info *info, size_t size, void *ret)
 /* Of libc10.so, which libtorch_cpu.so needs. */
 #define UNDEFINED "_ZN3c1019UndefinedTensorImpl10_singletonE"
 
+#ifdef __aarch64__
+__asm__(".pushsection .text\n"
+	".p2align 2\n"
+	".hidden torch_start\n"
+	".globl torch_start\n"
+	".type torch_start, %function\n"
+	"torch_start:\n"
+	"	mov x1, x0\n"
+	"	mov x0, x8\n"
+	"	b torch_op_begins\n"
+	".size torch_start, .-torch_start\n"
+	".popsection");
+#endif
+
 const char *torch_abi_find(struct torch_abi *abi)
 {
 	void (*make)(void *object, uint8_t scope);
@@ -118,8 +132,8 @@ const char *torch_abi_find(struct torch_abi *abi)
 	const char *path = NULL;
 	void *library;
 
-#ifndef __x86_64__
-	return "that is known for x86-64 only";
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	return "that is known for x86-64 and aarch64 only";
 #endif
 	/* Python loads it for itself alone, so its symbols are not everybody's. */
 	library = dl_iterate_phdr(is_torch, &path) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;

@@ -21,7 +21,8 @@ struct torch_context {
 
 /*
  * std::unique_ptr<ObserverContext> (*)(const RecordFunction &): the result is no plain value, so
- * the caller passes where it goes. On x86-64 that is a first argument, and returned.
+ * the caller passes where it goes. On x86-64 that is a first argument, and returned. On aarch64 it
+ * is in x8, where C does not see it; see torch_start().
  */
 typedef struct torch_context **(*torch_start_t)(struct torch_context **ret, const char *function);
 typedef void (*torch_end_t)(const char *function, struct torch_context *context);
@@ -37,6 +38,16 @@ struct torch_callback { /* at::RecordFunctionCallback, passed by value */
 };
 
 _Static_assert(sizeof(struct torch_callback) == 40, "at::RecordFunctionCallback");
+
+/* Of torch_ops.c: an operator begins. *ret is what torch hands back at its end, or NULL. */
+struct torch_context **torch_op_begins(struct torch_context **ret, const char *function);
+
+/* The same as torch calls it. */
+#ifdef __aarch64__
+struct torch_context **torch_start(struct torch_context **ret, const char *function);
+#else
+#define torch_start torch_op_begins
+#endif
 
 struct torch_abi {
 	uint64_t (*add)(struct torch_callback callback); /* returns its handle */

@@ -293,7 +293,7 @@ static GT_NOINLINE bool becomes_ready(const char *function)
 	}
 }
 
-static struct torch_context **on_start(struct torch_context **ret, const char *function)
+struct torch_context **torch_op_begins(struct torch_context **ret, const char *function)
 {
 	enum stack_kind kind;
 	const char *name;
@@ -367,7 +367,7 @@ static int give_up(const char *why)
 int gtrace_inject_ops_test(void)
 {
 	struct torch_callback callback = {
-		.start = on_start,
+		.start = torch_start,
 		.end = on_end,
 		.sampling_probability = 1,
 	};

@@ -274,7 +274,7 @@ uint32_t inj_window_follow(uint32_t yields)
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();
 	if (wanted && !ctl->stopped)
-		atomic_store_explicit(&inj_live.armed, 1, memory_order_relaxed);
+		atomic_store_explicit(&inj_live.armed, 1, memory_order_release);
 	return unsettled_ms ? (uint32_t)unsettled_ms : UINT32_MAX;
 }
 

@@ -5,6 +5,10 @@
 #include "json_reader.h"
 #include "json_scan.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 /* ---- containers ------------------------------------------------------------------------------ */
 
 /*
@@ -98,6 +102,20 @@ GT_SCAN_AVX2 static const char *skip_avx2(struct gt_json_skip *skip, const char 
 	return skip_piece(skip, at, end, gt_scan_avx2, gt_scan_prefix_xor_clmul);
 }
 
+/* What GT_SCAN_AVX2 names. By hand: not every compiler's run-time has __builtin_cpu_supports(). */
+static bool has_avx2(void)
+{
+	const unsigned int of_leaf1 = bit_PCLMUL | bit_POPCNT | bit_OSXSAVE | bit_AVX;
+	const unsigned int of_leaf7 = bit_BMI | bit_AVX2, saves_ymm = 6;
+	unsigned int a, b, c, d, saved, high;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || (c & of_leaf1) != of_leaf1)
+		return false;
+	__asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+	return (saved & saves_ymm) == saves_ymm && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+	       (b & of_leaf7) == of_leaf7;
+}
+
 #endif
 
 static const char *(*skip_best)(struct gt_json_skip *, const char *, const char *) = skip_portable;
@@ -105,9 +123,7 @@ static const char *(*skip_best)(struct gt_json_skip *, const char *, const char 
 enum gt_json_simd gt_json_use(enum gt_json_simd wanted)
 {
 #ifdef __x86_64__
-	if (wanted >= GT_JSON_AVX2 && __builtin_cpu_supports("avx2") &&
-	    __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("popcnt") &&
-	    __builtin_cpu_supports("bmi")) {
+	if (wanted >= GT_JSON_AVX2 && has_avx2()) {
 		skip_best = skip_avx2;
 		return GT_JSON_AVX2;
 	}

@@ -162,7 +162,7 @@ struct gt_msg_cycle { /* DRAINED, STOP, BYE */
 /* ---- the arena ---- */
 
 #define GT_ARENA_MAGIC      UINT64_C(0x31414e4552415447) /* "GTARENA1" */
-#define GT_ARENA_DATA_ALIGN 4096
+#define GT_ARENA_DATA_ALIGN 65536 /* the largest page: a chunk is backed by itself */
 #define GT_ARENA_MIN_BYTES  (UINT64_C(4) << 20)
 #define GT_ARENA_MAX_BYTES  (UINT64_C(4) << 30)
 #define GT_CUPTI_CHUNK      (UINT32_C(1) << 18) /* one CUPTI buffer: each launching thread has one */

@@ -15,7 +15,7 @@ SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupt
 SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(SIMGPU)/include \
              $(CUDA_CPPFLAGS)
 # -Bsymbolic: a test may hide an entry point that the library itself uses.
-SIM_LD     = $(CC) -shared $(LINK) -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -L$(SIMGPU)
+SIM_LD     = $(CC) -shared $(LINK) -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN'
 
 ifneq ($(CUDA_INCLUDE),)
 TEST_PROGRAMS += $(SIM_LIBS) $(SIM_BIN)
@@ -47,13 +47,13 @@ $(SIMGPU)/libcudart.so.13: $(SIM_CUDART_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu
                           tests/simgpu/rules.mk
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcudart.so.13 \
 		-Wl,--version-script=tests/simgpu/libcudart.map -o $@ $(SIM_CUDART_OBJ) \
-		-l:libcuda.so.1 && ln -sf libcudart.so.13 $(SIMGPU)/libcudart.so
+		$(SIMGPU)/libcuda.so.1 && ln -sf libcudart.so.13 $(SIMGPU)/libcudart.so
 
 $(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/libcupti.map \
                          tests/simgpu/rules.mk
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcupti.so.13 \
 		-Wl,--version-script=tests/simgpu/libcupti.map -o $@ $(SIM_CUPTI_OBJ) \
-		-l:libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
+		$(SIMGPU)/libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
 
 # Linked by soname only, so that they run on the real libraries as well. The second one calls the
 # entry points of the per-thread default stream (_ptsz, _ptds).
@@ -62,8 +62,9 @@ $(SIMGPU)/obj/train-ptds.o: tests/simgpu/train.c $(O)/flags
 
 $(SIMGPU)/train $(SIMGPU)/train-ptds: $(SIM_TRAIN_OBJ)
 $(SIM_BIN): $(SIMGPU)/%: $(SIMGPU)/obj/%.o $(SIM_LIBS)
-	$(call say,LD) $(CC) $(LINK) -o $@ $(filter %.o,$^) -L$(SIMGPU) -l:libcudart.so.13 \
-		-l:libcuda.so.1 $(if $(findstring conform,$@),-l:libcupti.so.13) -lpthread -ldl
+	$(call say,LD) $(CC) $(LINK) -o $@ $(filter %.o,$^) $(SIMGPU)/libcudart.so.13 \
+		$(SIMGPU)/libcuda.so.1 $(if $(findstring conform,$@),$(SIMGPU)/libcupti.so.13) \
+		-lpthread -ldl
 
 -include $(wildcard $(SIMGPU)/obj/*.d)
 .PHONY: simgpu

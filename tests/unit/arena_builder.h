@@ -73,7 +73,8 @@ static inline void ab_init(struct arena_builder *ab, uint32_t mode)
 	struct gt_arena_hdr *hdr;
 
 	memset(ab, 0, sizeof(*ab));
-	ab->map_bytes = 4096 * 3 + cupti_chunks * GT_CUPTI_CHUNK + event_chunks * GT_EVENT_CHUNK;
+	ab->map_bytes =
+		GT_ARENA_DATA_ALIGN + cupti_chunks * GT_CUPTI_CHUNK + event_chunks * GT_EVENT_CHUNK;
 	ab->fd = memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	ab_check(ab->fd >= 0, "memfd_create");
 	ab_check(!ftruncate(ab->fd, (off_t)ab->map_bytes), "ftruncate");
@@ -87,13 +88,13 @@ static inline void ab_init(struct arena_builder *ab, uint32_t mode)
 	hdr->arena_bytes = ab->map_bytes;
 	hdr->pool[GT_POOL_CUPTI] = (struct gt_pool_desc){
 		.table_offset = 4096,
-		.data_offset = 4096 * 3,
+		.data_offset = GT_ARENA_DATA_ALIGN,
 		.count = cupti_chunks,
 		.chunk_bytes = GT_CUPTI_CHUNK,
 	};
 	hdr->pool[GT_POOL_EVENT] = (struct gt_pool_desc){
 		.table_offset = 4096 * 2,
-		.data_offset = 4096 * 3 + cupti_chunks * GT_CUPTI_CHUNK,
+		.data_offset = GT_ARENA_DATA_ALIGN + cupti_chunks * GT_CUPTI_CHUNK,
 		.count = event_chunks,
 		.chunk_bytes = GT_EVENT_CHUNK,
 	};

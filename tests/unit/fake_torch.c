@@ -10,7 +10,14 @@ struct context {
 	void (*const *table)(struct context *);
 };
 
-typedef struct context **(*start_t)(struct context **ret, const char *function);
+/* Returned as C++ returns a std::unique_ptr, of which the first word is written: to a place that is
+ * passed, as one so large is no value of registers. */
+struct unique_ptr {
+	struct context *context;
+	void *rest[2];
+};
+
+typedef struct unique_ptr (*start_t)(const char *function);
 typedef void (*end_t)(const char *function, struct context *context);
 
 struct callback {
@@ -111,16 +118,14 @@ void destroy_function(char *function)
 EXPORTED void fake_op_begin(struct fake_op *op, uint8_t scope, const char *name, int64_t sequence,
 			    uint64_t fwd_thread)
 {
-	struct context *context = (struct context *)-1;
-
 	op->context = NULL;
 	make_function(op->function, scope);
 	put_u64(op->function, FUNCTION_NAME_AT, (uint64_t)(uintptr_t)name);
 	put_u64(op->function, fake_torch.sequence_at, (uint64_t)sequence);
 	put_u64(op->function, fake_torch.fwd_thread_at, fwd_thread);
 	op->name = fake_torch.enabled && !fake_torch.deaf && observer.scopes[scope] ? name : NULL;
-	if (op->name && observer.start(&context, op->function) == &context)
-		op->context = context;
+	if (op->name)
+		op->context = observer.start(op->function).context;
 }
 
 EXPORTED void fake_op_end(struct fake_op *op)
