@@ -106,7 +106,7 @@ static void layout(void **state)
 	REFUSE_WITH(pool[0].table_offset, ab.map_bytes - 64);
 	REFUSE_WITH(pool[0].table_offset, UINT64_MAX - 63);
 	REFUSE_WITH(pool[0].table_offset, 4096 * 2); /* over the other table */
-	REFUSE_WITH(pool[0].data_offset, 0);    /* over the header */
+	REFUSE_WITH(pool[0].data_offset, 0);         /* over the header */
 	REFUSE_WITH(pool[0].data_offset, 4096);      /* in the middle of a large page */
 	REFUSE_WITH(pool[0].data_offset, UINT64_MAX & ~(uint64_t)(GT_ARENA_DATA_ALIGN - 1));
 	REFUSE_WITH(pool[1].data_offset, GT_ARENA_DATA_ALIGN);
