@@ -11,6 +11,12 @@
 #define TEXT_MAX 4096 /* bytes of a line before they are made safe */
 
 static bool progress_shown;
+static char speaker[24]; /* "rank 3: " */
+
+void speak_as_rank(uint32_t rank)
+{
+	snprintf(speaker, sizeof(speaker), "rank %u: ", rank);
+}
 
 /* Does stderr take escape sequences? */
 static bool is_terminal(void)
@@ -65,8 +71,8 @@ static void write_line(const char *colour, const char *prefix, const char *fmt, 
 	struct gt_buf line = { 0 };
 
 	end_progress();
-	gt_buf_printf(&line, "%sgtrace:%s %s", coloured ? colour : "", coloured ? "\033[0m" : "",
-		      prefix);
+	gt_buf_printf(&line, "%sgtrace:%s %s%s", coloured ? colour : "", coloured ? "\033[0m" : "",
+		      speaker, prefix);
 	put_safe(&line, fmt, args);
 	gt_buf_byte(&line, '\n');
 	write_all(line.data, line.len);

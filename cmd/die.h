@@ -7,6 +7,9 @@
 
 #include "base.h"
 
+/* From now on the lines below begin with this, since other gtraces share stderr. */
+void speak_as_rank(uint32_t rank);
+
 /* "gtrace: …" */
 void say(const char *fmt, ...) GT_PRINTF(1, 2);
 

@@ -61,7 +61,11 @@ static void open_session(struct run *run)
 
 	gt_command_name(run->options.command, name, sizeof(name));
 	config.name = run->options.name ? run->options.name : name;
-	gt_rank_from_env(getenv, &config.rank);
+	gt_job_from_env(getenv, &config.job);
+	if (config.job.rank.rank) { /* that of rank 0 tells of the job */
+		speak_as_rank(config.job.rank.rank);
+		run->options.quiet |= !run->options.verbose;
+	}
 	if (gt_session_open(&run->session, &config, &err) < 0)
 		die(STATUS_OWN_FAILURE,
 		    "run: %s; create it or choose another one with --output-dir", err.msg);
@@ -271,9 +275,8 @@ static int path_for(void *ctx, const struct gt_client_info *client, uint64_t cyc
 {
 	struct run *run = ctx;
 
-	*overwrite = run->options.force;
 	return gt_session_path(run->session, client->id, client->hello.rank, client->hello.pid,
-			       cycle, buf, len, err);
+			       cycle, buf, len, overwrite, err);
 }
 
 static void on_idle(void *ctx)

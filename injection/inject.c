@@ -183,6 +183,19 @@ static int say_hello(int arena_fd)
 	return inj_transport_connect(inj_config.socket, &hello, arena_fd);
 }
 
+/* A rank that cannot be one: which is taken instead. */
+static void say_refused_rank(const struct gt_rank *rank)
+{
+	const char *value = rank->refused ? getenv(rank->refused) : NULL;
+
+	if (value && rank->source == GT_RANK_NONE)
+		inj_log(GT_LOG_WARN, "%s=%.32s is no rank: this process counts as rank 0",
+			rank->refused, value);
+	else if (value)
+		inj_log(GT_LOG_WARN, "%s=%.32s is no rank: this process is rank %u, by %s",
+			rank->refused, value, rank->rank, gt_rank_source_name(rank->source));
+}
+
 static void start(void)
 {
 	int arena_fd, err;
@@ -210,6 +223,7 @@ static void start(void)
 			strerror(-err));
 		return;
 	}
+	say_refused_rank(&inj_config.rank);
 	inj_python_init();
 	madvise(&inj_live, sizeof(inj_live), MADV_WIPEONFORK);
 	if (pthread_atfork(NULL, NULL, in_child))

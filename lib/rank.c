@@ -1,7 +1,7 @@
 #include "base.h"
 #include "rank.h"
 
-/* By enum gt_rank_source. PMIx gives no size of the job. */
+/* By enum gt_rank_source. */
 static const struct {
 	const char *rank;
 	const char *world_size;
@@ -29,19 +29,44 @@ static bool parse_number(const char *text, uint32_t *ret)
 	return true;
 }
 
+/* In the script of a Slurm job, outside of its steps, SLURM_PROCID is 0 and tells nothing. */
+static bool is_batch_script(char *(*lookup)(const char *name), const struct gt_rank *rank)
+{
+	return rank->source == GT_RANK_SLURM && !rank->rank && !lookup("SLURM_STEP_ID");
+}
+
+/* PMIx gives no size of the job; where Slurm started it, the ranks are those of srun. */
+static const char *find_world_size(char *(*lookup)(const char *name), enum gt_rank_source source)
+{
+	const char *job = lookup("PMIX_NAMESPACE");
+
+	if (source == GT_RANK_PMIX && job && !strncmp(job, "slurm.pmix.", 11))
+		source = GT_RANK_SLURM;
+	return launchers[source].world_size ? lookup(launchers[source].world_size) : NULL;
+}
+
 void gt_rank_from_env(char *(*lookup)(const char *name), struct gt_rank *ret)
 {
+	const char *refused = NULL, *text;
 	size_t i;
 
-	*ret = (struct gt_rank){ .source = GT_RANK_NONE };
 	for (i = 0; i < ARRAY_SIZE(launchers); i++) {
-		if (!launchers[i].rank || !parse_number(lookup(launchers[i].rank), &ret->rank))
+		*ret = (struct gt_rank){ .source = (enum gt_rank_source)i };
+		text = launchers[i].rank ? lookup(launchers[i].rank) : NULL;
+		if (!text || !*text)
 			continue;
-		ret->source = (enum gt_rank_source)i;
-		if (launchers[i].world_size)
-			parse_number(lookup(launchers[i].world_size), &ret->world_size);
-		return;
+		if (!parse_number(text, &ret->rank))
+			refused = refused ? refused : launchers[i].rank;
+		else if (!is_batch_script(lookup, ret))
+			break;
 	}
+	if (i == ARRAY_SIZE(launchers))
+		*ret = (struct gt_rank){ .source = GT_RANK_NONE };
+	else
+		parse_number(find_world_size(lookup, ret->source), &ret->world_size);
+	if (ret->world_size <= ret->rank)
+		ret->world_size = 0;
+	ret->refused = refused;
 }
 
 const char *gt_rank_source_name(enum gt_rank_source source)

@@ -1,11 +1,11 @@
 #include "base.h"
+#include "claim.h"
 #include "session.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,9 +23,10 @@ struct gt_session {
 	char *dir;
 	char name[GT_SESSION_NAME_MAX + 16];
 	bool cycles;
-	char *lock_path;
-	int lock_fd;
-	pthread_mutex_t lock; /* of what is below */
+	bool force;
+	struct gt_job job;
+	struct gt_claim claim; /* of the name */
+	pthread_mutex_t lock;  /* of what is below */
 	struct owner *owners;
 	size_t owner_count;
 };
@@ -45,27 +46,21 @@ int gt_session_check_name(const char *name, struct gt_err *err)
 	return 0;
 }
 
-/* Is file a trace of this name (of this rank, when there is one)? */
-static bool is_trace_of(const char *file, const char *name, const struct gt_rank *rank)
+/* Is file a trace of this name? */
+static bool is_trace_of(const char *file, const char *name)
 {
 	size_t name_len = strlen(name), len = strlen(file), suffix_len = strlen(SUFFIX);
-	unsigned long file_rank;
-	char *end;
 
 	if (strncmp(file, name, name_len) || strncmp(file + name_len, "-rank", 5) ||
 	    len < suffix_len || strcmp(file + len - suffix_len, SUFFIX))
 		return false;
 	file += name_len + 5;
-	if (*file < '0' || *file > '9')
-		return false;
-	file_rank = strtoul(file, &end, 10);
-	if (*end != '-' && *end != '.')
-		return false;
-	return rank->source == GT_RANK_NONE || file_rank == rank->rank;
+	len = strspn(file, "0123456789");
+	return len && (file[len] == '-' || file[len] == '.');
 }
 
 /* 1, 0 or -errno */
-static int has_traces(const char *dir, const char *name, const struct gt_rank *rank)
+static int has_traces(const char *dir, const char *name)
 {
 	struct dirent *entry;
 	DIR *stream = opendir(dir);
@@ -74,54 +69,27 @@ static int has_traces(const char *dir, const char *name, const struct gt_rank *r
 	if (!stream)
 		return -errno;
 	while (!found && (entry = readdir(stream)))
-		found = is_trace_of(entry->d_name, name, rank);
+		found = is_trace_of(entry->d_name, name);
 	closedir(stream);
 	return found;
-}
-
-/*
- * Hold path against other runs. The file remains when a run is killed, the lock on it does not.
- * The descriptor, -EWOULDBLOCK when another run holds it, or another -errno.
- */
-static int hold(const char *path)
-{
-	struct stat by_fd, by_path;
-	int fd, rc;
-
-	for (;;) {
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd < 0)
-			return -errno;
-		rc = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
-		/* Some network file systems have no locks: names are then only as good as O_EXCL.
-		 */
-		if (rc == -ENOLCK || rc == -EOPNOTSUPP || rc == -ENOSYS)
-			return fd;
-		if (!rc && !fstat(fd, &by_fd) && !stat(path, &by_path) &&
-		    by_fd.st_ino == by_path.st_ino && by_fd.st_dev == by_path.st_dev)
-			return fd;
-		close(fd);
-		if (rc)
-			return rc;
-		/* Its holder removed it between our open and our lock. */
-	}
 }
 
 /* Does the file system take data? */
 static int probe(int fd, const char *dir, struct gt_err *err)
 {
 	static const char zeros[PROBE_BYTES];
+	off_t end = lseek(fd, 0, SEEK_END); /* behind what a claim says */
 	struct rlimit size;
 	ssize_t n;
 	int rc;
 
 	/* To write beyond this limit is deadly. */
-	if (!getrlimit(RLIMIT_FSIZE, &size) && size.rlim_cur < sizeof(zeros))
+	if (!getrlimit(RLIMIT_FSIZE, &size) && size.rlim_cur < (rlim_t)end + sizeof(zeros))
 		return gt_err_sys(err, -EFBIG, "cannot write to '%s' ('ulimit -f')", dir);
-	n = pwrite(fd, zeros, sizeof(zeros), 0);
+	n = pwrite(fd, zeros, sizeof(zeros), end);
 	rc = n < 0 ? -errno : n < (ssize_t)sizeof(zeros) ? -ENOSPC : 0;
 
-	if (!rc && ftruncate(fd, 0) < 0)
+	if (!rc && ftruncate(fd, end) < 0)
 		rc = -errno;
 	if (rc)
 		return gt_err_sys(err, rc, "cannot write to '%s'", dir);
@@ -132,34 +100,32 @@ static int probe(int fd, const char *dir, struct gt_err *err)
 static int take_name(struct gt_session *session, const struct gt_session_config *config,
 		     struct gt_err *err)
 {
-	char rank[24] = "";
-	int rc;
+	struct gt_claim *claim = &session->claim;
+	char *path;
+	int rc, found;
 
-	if (config->rank.source != GT_RANK_NONE)
-		snprintf(rank, sizeof(rank), "-rank%u", config->rank.rank);
-	if (asprintf(&session->lock_path, "%s/.%s%s.gtrace", session->dir, session->name, rank) <
-	    0) {
-		session->lock_path = NULL;
+	if (asprintf(&path, "%s/.%s.gtrace", session->dir, session->name) < 0)
 		return gt_err_sys(err, -ENOMEM, "cannot open '%s'", session->dir);
-	}
-	session->lock_fd = hold(session->lock_path);
-	if (session->lock_fd >= 0) {
-		rc = config->force ? 0 : has_traces(session->dir, session->name, &config->rank);
-		if (rc < 0)
-			return gt_err_sys(err, rc, "cannot read '%s'", session->dir);
-		if (!rc)
-			return 1;
-		unlink(session->lock_path);
-		close(session->lock_fd);
-	} else if (session->lock_fd != -EWOULDBLOCK) {
-		rc = session->lock_fd;
-		session->lock_fd = -1;
+	rc = gt_claim_open(claim, path, &session->job);
+	free(path);
+	if (rc < 0)
 		return gt_err_sys(err, rc, "cannot write to '%s'", session->dir);
+	if (!rc)
+		return 0;
+	found = config->force || claim->joined ? 0 : has_traces(session->dir, session->name);
+	if (found < 0)
+		return gt_err_sys(err, found, "cannot read '%s'", session->dir);
+	if (found) {
+		gt_claim_close(claim);
+		return 0;
 	}
-	session->lock_fd = -1;
-	free(session->lock_path);
-	session->lock_path = NULL;
-	return 0;
+	rc = probe(claim->fd, session->dir, err);
+	if (rc < 0)
+		return rc;
+	rc = gt_claim_hold(claim);
+	if (rc < 0)
+		return gt_err_sys(err, rc, "cannot write to '%s'", session->dir);
+	return 1;
 }
 
 int gt_session_open(struct gt_session **ret, const struct gt_session_config *config,
@@ -175,8 +141,10 @@ int gt_session_open(struct gt_session **ret, const struct gt_session_config *con
 		return gt_err_sys(err, -ENOMEM, "cannot open '%s'", config->dir);
 	}
 	pthread_mutex_init(&session->lock, NULL);
-	session->lock_fd = -1;
+	session->claim.fd = -1;
+	session->job = config->job;
 	session->cycles = config->cycles;
+	session->force = config->force;
 	snprintf(session->name, sizeof(session->name), "%s", config->name);
 	while (!(rc = take_name(session, config, err)) && ++attempt <= NAME_ATTEMPTS)
 		snprintf(session->name, sizeof(session->name), "%.*s-%d", GT_SESSION_NAME_MAX,
@@ -184,8 +152,6 @@ int gt_session_open(struct gt_session **ret, const struct gt_session_config *con
 	if (!rc)
 		rc = gt_err_set(err, -EEXIST, "'%s' has too many traces named '%s'", config->dir,
 				config->name);
-	if (rc > 0)
-		rc = probe(session->lock_fd, config->dir, err);
 	if (rc < 0) {
 		gt_session_free(session);
 		return rc;
@@ -216,26 +182,55 @@ static int owns_rank(struct gt_session *session, uint32_t rank, uint64_t client)
 	return 1;
 }
 
-int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
-		    uint64_t cycle, char *buf, size_t len, struct gt_err *err)
+/* Make path ours, against the other gtraces of the job. false: one of them has it. */
+static bool reserve(const char *path)
 {
-	char cycle_part[32] = "", pid_part[24] = "";
-	int n, owner;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno != EEXIST;
+}
+
+/* The processes of this session are told apart by owner and pid, those of others by number. */
+static int format_path(const struct gt_session *session, bool owner, uint32_t rank, uint32_t pid,
+		       uint64_t cycle, unsigned int number, char *buf, size_t len)
+{
+	char cycle_part[32] = "", pid_part[24] = "", number_part[16] = "";
+	int n;
+
+	if (session->cycles)
+		snprintf(cycle_part, sizeof(cycle_part), "-cycle%llu", (unsigned long long)cycle);
+	if (!owner)
+		snprintf(pid_part, sizeof(pid_part), "-pid%u", pid);
+	if (number)
+		snprintf(number_part, sizeof(number_part), "-%u", number);
+	n = snprintf(buf, len, "%s/%s-rank%u%s%s%s" SUFFIX, session->dir, session->name, rank,
+		     cycle_part, pid_part, number_part);
+	return n >= 0 && (size_t)n < len ? 0 : -ENAMETOOLONG;
+}
+
+int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
+		    uint64_t cycle, char *buf, size_t len, bool *overwrite, struct gt_err *err)
+{
+	bool shared = *session->job.key && !session->force;
+	unsigned int number = 0;
+	int owner;
 
 	pthread_mutex_lock(&session->lock);
 	owner = owns_rank(session, rank, client);
 	pthread_mutex_unlock(&session->lock);
 	if (owner < 0)
 		return gt_err_sys(err, owner, "cannot name a trace of rank %u", rank);
-	if (session->cycles)
-		snprintf(cycle_part, sizeof(cycle_part), "-cycle%llu", (unsigned long long)cycle);
-	if (!owner)
-		snprintf(pid_part, sizeof(pid_part), "-pid%u", pid);
-	n = snprintf(buf, len, "%s/%s-rank%u%s%s" SUFFIX, session->dir, session->name, rank,
-		     cycle_part, pid_part);
-	if (n < 0 || (size_t)n >= len)
-		return gt_err_set(err, -ENAMETOOLONG, "the path of a trace in '%s' is too long",
-				  session->dir);
+	*overwrite = session->force || shared;
+	do {
+		if (format_path(session, owner, rank, pid, cycle, number, buf, len) < 0)
+			return gt_err_set(err, -ENAMETOOLONG,
+					  "the path of a trace in '%s' is too long", session->dir);
+		/* Their ranks are not these where a process has another one than its gtrace. */
+		number = owner ? 0 : GT_MAX(number, 1u) + 1;
+		owner = false;
+	} while (shared && !reserve(buf));
 	return 0;
 }
 
@@ -243,11 +238,7 @@ void gt_session_free(struct gt_session *session)
 {
 	if (!session)
 		return;
-	if (session->lock_fd >= 0) {
-		unlink(session->lock_path);
-		close(session->lock_fd);
-	}
-	free(session->lock_path);
+	gt_claim_close(&session->claim);
 	pthread_mutex_destroy(&session->lock);
 	free(session->owners);
 	free(session->dir);

@@ -6,7 +6,7 @@
 
 #include "base.h"
 #include "err.h"
-#include "rank.h"
+#include "job.h"
 
 struct gt_session;
 
@@ -18,10 +18,10 @@ struct gt_session_config {
 	bool cycles; /* names carry "-cycleC" */
 	bool force;  /* files may be overwritten */
 	/*
-	 * The rank of gtrace's own environment. With one, a launcher started a gtrace for each
-	 * rank, and this one answers for the names of its rank alone.
+	 * Of gtrace's own environment. With a rank in it, a launcher started a gtrace for each one,
+	 * or one on each machine: those of a job have one name.
 	 */
-	struct gt_rank rank;
+	struct gt_job job;
 };
 
 /* 0, or -EINVAL when name cannot be part of a file's name. */
@@ -29,8 +29,9 @@ int gt_session_check_name(const char *name, struct gt_err *err);
 
 /*
  * Check that dir takes files and choose the name: config->name, or with "-2", "-3", … where it has
- * traces already and force is not set. The name is held against other runs until the session is
- * freed or this process ends. 0 or -errno.
+ * traces already and force is not set. The first gtrace of a job chooses, the others take what it
+ * has. The name is held against other runs until the session is freed or this process ends. 0 or
+ * -errno.
  */
 int gt_session_open(struct gt_session **ret, const struct gt_session_config *config,
 		    struct gt_err *err);
@@ -41,10 +42,12 @@ const char *gt_session_name(const struct gt_session *session);
 /*
  * Path of the trace of this process and cycle (from 1), into buf. client tells the processes of the
  * session apart (a process that executes another program keeps its pid): the first one of a rank
- * that asks has the plain name, later ones have their pid in it. Any thread. 0 or -errno.
+ * that asks has the plain name, later ones have their pid in it. Where other gtraces of the job
+ * write to dir, too, the file is made, empty, so that it is no other's. *overwrite: the trace may
+ * replace what is there. Any thread. 0 or -errno.
  */
 int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
-		    uint64_t cycle, char *buf, size_t len, struct gt_err *err);
+		    uint64_t cycle, char *buf, size_t len, bool *overwrite, struct gt_err *err);
 
 void gt_session_free(struct gt_session *session);
 

@@ -14,6 +14,8 @@
 
 static char dir[64];
 
+enum { RANKS = 8, ROUNDS = 20 };
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -71,10 +73,12 @@ static void assert_path(struct gt_session *session, uint64_t client, uint32_t ra
 {
 	char path[4096], full[4096];
 	struct gt_err err;
+	bool overwrite;
 
 	snprintf(full, sizeof(full), "%s/%s", dir, want);
-	assert_int_equal(
-		gt_session_path(session, client, rank, pid, cycle, path, sizeof(path), &err), 0);
+	assert_int_equal(gt_session_path(session, client, rank, pid, cycle, path, sizeof(path),
+					 &overwrite, &err),
+			 0);
 	assert_string_equal(path, full);
 }
 
@@ -171,24 +175,156 @@ static void killed_run(void **state)
 	assert_int_equal(count_files(), 0);
 }
 
-/* One gtrace a rank, started by mpirun or srun: they must not evade each other's files. */
+static struct gt_session *open_rank(uint32_t rank, uint32_t world_size, const char *key,
+				    bool unique)
+{
+	struct gt_session_config config = { .job = { .unique = unique,
+						     .rank = { .rank = rank,
+							       .world_size = world_size,
+							       .source = GT_RANK_SLURM } } };
+
+	snprintf(config.job.key, sizeof(config.job.key), "%s", key);
+	return open_session(&config);
+}
+
+/* One gtrace a rank, started by mpirun or srun: they have one name, and nobody else has it. */
 static void ranks_with_a_gtrace_each(void **state)
 {
-	struct gt_session_config config = { .rank = { .rank = 0, .source = GT_RANK_SLURM } };
-	struct gt_session *rank0 = open_session(&config), *rank1;
+	struct gt_session_config other = { .force = false };
+	struct gt_session *ranks[3], *alone, *later;
 
 	(void)state;
-	touch("train-rank0.trace.json.gz");
-	config.rank.rank = 1;
-	rank1 = open_session(&config);
-	assert_string_equal(gt_session_name(rank1), "train");
-	gt_session_free(rank1);
-	gt_session_free(rank0);
+	touch("train-rank7.trace.json.gz"); /* of a larger job */
+	ranks[0] = open_rank(0, 3, "job 1", true);
+	assert_string_equal(gt_session_name(ranks[0]), "train-2");
+	/* written before the last rank came */
+	touch("train-2-rank0.trace.json.gz");
+	ranks[1] = open_rank(1, 3, "job 1", true);
+	assert_string_equal(gt_session_name(ranks[1]), "train-2");
+	alone = open_session(&other);
+	assert_string_equal(gt_session_name(alone), "train-3");
+	gt_session_free(alone);
+	later = open_rank(1, 3, "job 2", true);
+	assert_string_equal(gt_session_name(later), "train-3");
+	gt_session_free(later);
+	/* the others may have ended by then */
+	gt_session_free(ranks[0]);
+	gt_session_free(ranks[1]);
+	ranks[2] = open_rank(2, 3, "job 1", true);
+	assert_string_equal(gt_session_name(ranks[2]), "train-2");
+	gt_session_free(ranks[2]);
+	/* nothing is left of job 1, and of job 2 until its rank 0 and 2 come */
+	assert_int_equal(count_files(), 3);
+}
 
-	config.rank.rank = 0;
-	rank0 = open_session(&config);
-	assert_string_equal(gt_session_name(rank0), "train-2");
-	gt_session_free(rank0);
+static void a_rank_again(void **state)
+{
+	struct gt_session *first = open_rank(0, 3, "job", true), *second;
+
+	(void)state;
+	second = open_rank(0, 3, "job", true);
+	assert_string_equal(gt_session_name(second), "train-2");
+	gt_session_free(second);
+	touch("train-rank0.trace.json.gz");
+	gt_session_free(first);
+	second = open_rank(0, 3, "job", true);
+	assert_string_equal(gt_session_name(second), "train-2");
+	gt_session_free(second);
+}
+
+/* Not every launcher numbers its jobs: a killed one's rank 1 never came. */
+static void killed_job(void **state)
+{
+	struct gt_session *session;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		open_rank(0, 3, "job", false);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	touch("train-rank0.trace.json.gz");
+	session = open_rank(1, 3, "job", false);
+	assert_string_equal(gt_session_name(session), "train-2");
+	gt_session_free(session);
+}
+
+static void post(int fd)
+{
+	assert_int_equal(write(fd, "", 1), 1);
+}
+
+static void await(int fd)
+{
+	char c;
+
+	assert_int_equal(read(fd, &c, 1), 1);
+}
+
+static void __attribute__((noreturn))
+be_rank(uint32_t rank, const char *key, int go_fd, int end_fd, int name_fd)
+{
+	struct gt_session *session;
+	int number = 1;
+
+	await(go_fd);
+	session = open_rank(rank, RANKS, key, true);
+	sscanf(gt_session_name(session), "train-%d", &number);
+	if (write(name_fd, &number, sizeof(number)) < 0)
+		_exit(1);
+	await(end_fd);
+	gt_session_free(session);
+	_exit(0);
+}
+
+/* All at once, again and again: the name is the same for all. In every other round some are gone
+ * before others come. */
+static void ranks_at_once(void **state)
+{
+	int go[2], end[2], names_of[2], number;
+	char text[40];
+
+	(void)state;
+	assert_int_equal(pipe(go) | pipe(end) | pipe(names_of), 0);
+	for (int round = 1; round <= ROUNDS; round++) {
+		snprintf(text, sizeof(text), "job %d", round);
+		for (uint32_t rank = 0; rank < RANKS; rank++)
+			if (!fork())
+				be_rank(rank, text, go[0], end[0], names_of[1]);
+		for (int i = 0; i < RANKS; i++) {
+			post(go[1]);
+			if (round % 2)
+				post(end[1]);
+		}
+		for (int i = 0; i < RANKS; i++) {
+			assert_int_equal(read(names_of[0], &number, sizeof(number)),
+					 sizeof(number));
+			assert_int_equal(number, round);
+		}
+		for (int i = 0; i < RANKS && !(round % 2); i++)
+			post(end[1]);
+		for (int i = 0; i < RANKS; i++)
+			wait(NULL);
+		snprintf(text, sizeof(text), "train-%d-rank0.trace.json.gz", round);
+		touch(round > 1 ? text : "train-rank0.trace.json.gz");
+		assert_int_equal(count_files(), round); /* no claim is left */
+	}
+}
+
+/* A process need not have the rank of its gtrace: the files of others are left alone. */
+static void files_of_a_job(void **state)
+{
+	struct gt_session *first = open_rank(0, 3, "job", true),
+			  *second = open_rank(1, 3, "job", true);
+
+	(void)state;
+	assert_path(first, 1, 0, 100, 1, "train-rank0.trace.json.gz");
+	assert_path(second, 1, 0, 100, 1, "train-rank0-pid100.trace.json.gz");
+	assert_path(first, 2, 0, 100, 1, "train-rank0-pid100-2.trace.json.gz");
+	assert_path(second, 2, 1, 101, 1, "train-rank1.trace.json.gz");
+	gt_session_free(first);
+	gt_session_free(second);
 }
 
 static void assert_refused(const char *where, int want)
@@ -264,9 +400,10 @@ static void long_path(void **state)
 	struct gt_session *session = open_session(&config);
 	char path[40];
 	struct gt_err err;
+	bool overwrite;
 
 	(void)state;
-	assert_int_equal(gt_session_path(session, 1, 0, 1, 1, path, sizeof(path), &err),
+	assert_int_equal(gt_session_path(session, 1, 0, 1, 1, path, sizeof(path), &overwrite, &err),
 			 -ENAMETOOLONG);
 	gt_session_free(session);
 	gt_session_free(NULL);
@@ -281,6 +418,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(runs_at_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(killed_run, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(ranks_with_a_gtrace_each, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_rank_again, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(killed_job, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(ranks_at_once, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(files_of_a_job, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(bad_directory, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(full_disk, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(long_path, make_dir, remove_dir),
