@@ -74,6 +74,33 @@ int opt_parse_size(const char *text, uint64_t *ret)
 	return 0;
 }
 
+int opt_parse_time(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = { { "", 1000 }, { "s", 1000 }, { "ms", 1 }, { "m", 60000 }, { "h", 3600000 } };
+	uint64_t value, rest = 0, scale = 1;
+	size_t i;
+
+	if (!parse_digits(&text, &value))
+		return -EINVAL;
+	if (*text == '.') {
+		const char *point = text++;
+
+		if (!parse_digits(&text, &rest) || text - point > 10)
+			return -EINVAL;
+		while (++point < text)
+			scale *= 10;
+	}
+	for (i = 0; i < ARRAY_SIZE(units) && strcmp(text, units[i].name); i++)
+		;
+	if (i == ARRAY_SIZE(units) || __builtin_mul_overflow(value, units[i].ms, &value) ||
+	    __builtin_add_overflow(value, rest * units[i].ms / scale, ret))
+		return -EINVAL;
+	return 0;
+}
+
 /* bytes as the user may write it back */
 static void format_size(uint64_t bytes, char *buf, size_t len)
 {
@@ -97,6 +124,14 @@ static int set_number(const struct opt *opt, const char *text, struct gt_err *er
 		format_size(opt->min, min, sizeof(min));
 		format_size(opt->max, max, sizeof(max));
 		ok = !opt_parse_size(text, &value);
+	} else if (opt->type == OPT_IS_TIME) {
+		if (!opt_parse_time(text, &value) && value >= opt->min && value <= opt->max) {
+			*opt->value = value;
+			return 0;
+		}
+		return gt_err_set(err, -EINVAL,
+				  "--%s takes a time such as 5, 2.5s, 500ms or 10m, not '%s'",
+				  opt->name, text);
 	} else {
 		const char *end = text;
 
@@ -155,6 +190,7 @@ static int set(const struct opt *opt, const char *text, bool on, struct gt_err *
 		return 0;
 	case OPT_IS_UINT:
 	case OPT_IS_SIZE:
+	case OPT_IS_TIME:
 		return set_number(opt, text, err);
 	case OPT_IS_CHOICE:
 		return set_choice(opt, text, err);

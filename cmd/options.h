@@ -7,7 +7,15 @@
 #include "base.h"
 #include "err.h"
 
-enum opt_type { OPT_IS_FLAG, OPT_IS_COUNT, OPT_IS_STRING, OPT_IS_UINT, OPT_IS_SIZE, OPT_IS_CHOICE };
+enum opt_type {
+	OPT_IS_FLAG,
+	OPT_IS_COUNT,
+	OPT_IS_STRING,
+	OPT_IS_UINT,
+	OPT_IS_SIZE,
+	OPT_IS_TIME,
+	OPT_IS_CHOICE
+};
 
 struct opt { /* made by the macros below */
 	enum opt_type type;
@@ -52,6 +60,12 @@ struct opt { /* made by the macros below */
 		.type = OPT_IS_SIZE, .letter = (c), .name = (text), .value = (to), .arg = (word), \
 		.min = (low), .max = (high), .help = (what)                                       \
 	}
+/* A time from low to high ms, in seconds or with its unit, into the uint64_t at to as ms. */
+#define OPT_TIME(c, text, to, word, low, high, what)                                              \
+	{                                                                                         \
+		.type = OPT_IS_TIME, .letter = (c), .name = (text), .value = (to), .arg = (word), \
+		.min = (low), .max = (high), .help = (what)                                       \
+	}
 /* One of the words of a NULL-terminated list; its index goes into the int at to. */
 #define OPT_CHOICE(c, text, to, word, list, what)                                     \
 	{                                                                             \
@@ -82,5 +96,8 @@ void opt_print_help(const struct opt_command *command, FILE *file);
 
 /* text as a number of bytes, with K, M or G; 0 or -EINVAL. */
 int opt_parse_size(const char *text, uint64_t *ret);
+
+/* text as a time in ms: seconds, or with s, ms, m or h behind; also 1.5. 0 or -EINVAL. */
+int opt_parse_time(const char *text, uint64_t *ret);
 
 #endif

@@ -180,7 +180,8 @@ static char **target_environment(struct run *run)
 {
 	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
 	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], *path = NULL;
-	struct gt_envvar vars[15];
+	char capture[RUN_CAPTURE_TEXT_MAX];
+	struct gt_envvar vars[16];
 	size_t count = 0;
 	char **environment;
 
@@ -220,6 +221,8 @@ static char **target_environment(struct run *run)
 	/* A gtrace around this one has its own. */
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_CALL, run->options.step_call };
+	run_capture_format(&run->options, capture, sizeof(capture));
+	vars[count++] = (struct gt_envvar){ GT_ENV_CAPTURE, *capture ? capture : NULL };
 	environment = gt_environment_new(environ, vars, count);
 	free(path);
 	return environment;

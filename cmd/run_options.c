@@ -9,6 +9,7 @@
 #include <regex.h>
 #include <stdlib.h>
 
+#define TIME_MAX_MS        (UINT64_C(1000) * 3600 * 24 * 365)
 #define MAX_BUFFER_DEFAULT (UINT64_C(64) << 20)
 
 const char *const run_step_sources[] = { "auto",      "api",  "nvtx", "optimizer",
@@ -57,6 +58,19 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING(0, "step-call", &run->step_call, "MODULE:NAME",
 			   "a Python function whose calls are the steps, for\n"
 			   "instance __main__:train_step, pkg.mod:Class.method"),
+		OPT_STRING(0, "capture-range", &run->capture_range, "WHAT",
+			   "steps: as above (steps);\n"
+			   "cuda-profiler: from cudaProfilerStart() to Stop(),\n"
+			   "also without this option, before the first step;\n"
+			   "nvtx:REGEX: an NVTX range (nvtx:REGEX@DOMAIN);\n"
+			   "time: by --delay and --duration; none: all"),
+		OPT_STRING(0, "capture-end", &run->capture_end, "WHAT",
+			   "after such a range stop, or repeat or repeat:N,\n"
+			   "each with its own file (stop)"),
+		OPT_TIME(0, "delay", &run->delay_ms, "TIME", 0, TIME_MAX_MS,
+			 "begin so long after the start: 30, 2.5s, 500ms"),
+		OPT_TIME(0, "duration", &run->duration_ms, "TIME", 1, TIME_MAX_MS,
+			 "and end after this time (at the program's end)"),
 		OPT_STRING(0, "activities", &run->activities, "LIST",
 			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
 			   "or both (cpu,gpu)"),
@@ -119,7 +133,7 @@ static bool parse_activities(const char *list, bool *ret_cpu, bool *ret_gpu)
 	}
 }
 
-static void check_regex(const char *text)
+void run_check_regex(const char *option, const char *text)
 {
 	char why[128];
 	regex_t regex;
@@ -130,7 +144,7 @@ static void check_regex(const char *text)
 		return;
 	}
 	regerror(rc, &regex, why, sizeof(why));
-	die(STATUS_OWN_FAILURE, "run: --step-range '%s' is no regular expression: %s", text, why);
+	die(STATUS_OWN_FAILURE, "run: --%s '%s' is no regular expression: %s", option, text, why);
 }
 
 /* The function of --step-call is the source: it was named to be that. */
@@ -191,10 +205,11 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		    "leaves out",
 		    run.with_stack ? "stack" : "modules", run.activities);
 	if (run.step_range)
-		check_regex(run.step_range);
+		run_check_regex("step-range", run.step_range);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)
 		die(STATUS_OWN_FAILURE, "run: --step-source nvtx needs --step-range: the name of "
 					"the range that is a step");
 	check_step_call(&run);
+	run_capture_check(&run);
 	*ret = run;
 }

@@ -21,6 +21,14 @@ enum run_step_source {
 	RUN_STEP_NONE
 };
 
+enum run_capture {
+	RUN_CAPTURE_AUTO, /* steps, or a cudaProfilerStart() that comes before all of them */
+	RUN_CAPTURE_STEPS,
+	RUN_CAPTURE_PROFILER,
+	RUN_CAPTURE_NVTX,
+	RUN_CAPTURE_TIME
+};
+
 enum run_then { RUN_THEN_CONTINUE, RUN_THEN_STOP };
 
 struct run_options { /* strings are of argv and the environment */
@@ -34,9 +42,14 @@ struct run_options { /* strings are of argv and the environment */
 	bool with_flops;        /* readers are to compute them from the shapes */
 	bool with_stack;
 	bool with_modules;
-	int step_source;        /* enum run_step_source */
-	const char *step_range; /* NULL: none */
-	const char *step_call;  /* MODULE:QUALNAME; NULL: none */
+	int step_source;           /* enum run_step_source */
+	const char *step_range;    /* NULL: none */
+	const char *step_call;     /* MODULE:QUALNAME; NULL: none */
+	const char *capture_range; /* as given; NULL: it was not */
+	const char *capture_end;   /* likewise */
+	enum run_capture capture;
+	uint64_t delay_ms;    /* of RUN_CAPTURE_TIME, from the start */
+	uint64_t duration_ms; /* 0: to the end */
 	uint64_t max_buffer_bytes;
 	int cuda_graph; /* index in run_cuda_graphs */
 	int then;       /* enum run_then */
@@ -48,6 +61,23 @@ struct run_options { /* strings are of argv and the environment */
 /* The words of --step-source and --cuda-graph, by their values; as the environment has them. */
 extern const char *const run_step_sources[];
 extern const char *const run_cuda_graphs[];
+
+/* ---- run_capture.c ---- */
+
+/* The options of captured ranges: check them, and make a schedule of them. Ends the program. */
+void run_capture_check(struct run_options *run);
+
+/* For GT_ENV_CAPTURE, when the program starts now. "": the default. */
+#define RUN_CAPTURE_TEXT_MAX 1200
+void run_capture_format(const struct run_options *run, char *buf, size_t len);
+
+/* "cudaProfilerStart()": what begins a range. */
+void run_capture_describe(const struct run_options *run, char *buf, size_t len);
+
+/* ---- run_options.c ---- */
+
+/* Not a valid regular expression: ends the program. */
+void run_check_regex(const char *option, const char *text);
 
 /* Parse and check. Ends the program on --help and on errors. */
 void run_options_parse(struct run_options *ret, int argc, char **argv);

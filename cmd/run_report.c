@@ -45,12 +45,20 @@ static void describe(const struct gt_client_info *client, char *buf, size_t len)
 static void describe_steps(const struct run_report *report, enum gt_step_source seen, char *buf,
 			   size_t len)
 {
+	char range[128];
+
+	run_capture_describe(report->options, range, sizeof(range));
 	switch (seen) {
 	case GT_STEP_NONE:
-		snprintf(buf, len, "%s",
-			 report->options->step_source == RUN_STEP_NONE
+		snprintf(buf, len, "%s%s",
+			 report->options->schedule.capture ? "waiting for "
+			 : report->options->step_source == RUN_STEP_NONE
 				 ? "the whole run as one step"
-				 : "waiting for the first step");
+				 : "waiting for the first step",
+			 report->options->schedule.capture ? range : "");
+		return;
+	case GT_STEP_CAPTURE:
+		snprintf(buf, len, "from %s on", range);
 		return;
 	case GT_STEP_API:
 		snprintf(buf, len, "steps by gtrace_step()");
@@ -92,6 +100,12 @@ static bool is_due(const struct run_report *report, bool *said)
 	return true;
 }
 
+/* Do captured ranges rule, be it by their option or not? */
+static bool is_captured(const struct run_report *report, const struct gt_client_info *client)
+{
+	return report->options->schedule.capture || client->step_source == GT_STEP_CAPTURE;
+}
+
 static void say_open(struct run_report *report, const struct gt_client_info *client,
 		     const struct gt_msg_phase *open)
 {
@@ -109,6 +123,10 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 	}
 	if (report->options->schedule.repeat != 1)
 		snprintf(number, sizeof(number), " %llu", (unsigned long long)open->cycle + 1);
+	if (is_captured(report, client)) {
+		say("captured range%s begins%s%s", number, *who ? " in " : "", who);
+		return;
+	}
 	say("window%s open at step %llu, for %llu step%s%s%s", number,
 	    (unsigned long long)open->value, (unsigned long long)steps, steps == 1 ? "" : "s",
 	    *who ? " of " : "", who);
@@ -155,6 +173,8 @@ static void describe_part(const struct gt_recorder_closed *closed, char *buf, si
 {
 	if (closed->whole_run)
 		snprintf(buf, len, "the whole run");
+	else if (closed->captured && !closed->last_step)
+		snprintf(buf, len, "a captured range");
 	else if (closed->first_step == closed->last_step)
 		snprintf(buf, len, "step %llu", (unsigned long long)closed->first_step);
 	else
@@ -244,12 +264,28 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 	    client->files == 1 ? "" : "s");
 }
 
+static void say_captured_progress(const struct gt_client_info *leader)
+{
+	if (leader->phase == GT_PHASE_ACTIVE)
+		say_progress("within the captured range");
+	else if (leader->open_cycle)
+		say_progress("waiting for the GPU's records");
+	else if (leader->phase == GT_PHASE_OVER)
+		end_progress();
+	else
+		say_progress("waiting for a range to capture");
+}
+
 void run_report_progress(struct run_report *report, const struct gt_client_info *leader)
 {
 	struct gt_sched_pos pos;
 
 	if (!leader || report->options->quiet || report->options->step_source == RUN_STEP_NONE)
 		return;
+	if (is_captured(report, leader)) {
+		say_captured_progress(leader);
+		return;
+	}
 	gt_schedule_at(&report->options->schedule, leader->step, &pos);
 	switch (pos.phase) {
 	case GT_PHASE_IDLE:
@@ -339,6 +375,7 @@ static void explain_nothing(const struct run_report *report)
 {
 	const struct gt_schedule *sched = &report->options->schedule;
 	struct gt_sched_pos first;
+	char range[128];
 
 	if (report->options->step_call && !report->last_step) {
 		warn("nothing is traced: no process called %s of --step-call",
@@ -352,6 +389,11 @@ static void explain_nothing(const struct run_report *report)
 	if (!report->gpu_clients &&
 	    (!report->last_step || !strstr(report->options->activities, "cpu"))) {
 		warn("nothing is traced: the program did not use a GPU");
+		return;
+	}
+	if (sched->capture) {
+		run_capture_describe(report->options, range, sizeof(range));
+		warn("nothing is traced: %s never came in a process that is traced", range);
 		return;
 	}
 	if (!report->last_step) {

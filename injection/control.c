@@ -4,6 +4,7 @@
  * leave it requests.
  */
 #include "control.h"
+#include "capture.h"
 #include "cupti_api.h"
 #include "events.h"
 #include "quiet.h"
@@ -182,6 +183,7 @@ static uint32_t turn(void)
 
 	read_messages();
 	follow_attach();
+	wait_ms = GT_MIN(wait_ms, inj_capture_follow());
 	wait_ms = GT_MIN(wait_ms,
 			 inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed)));
 	wait_ms = GT_MIN(wait_ms, try_devices());
@@ -252,6 +254,7 @@ void inj_control_attach(void)
 		state = ATTACH_OK;
 		send_phase(GT_WHAT_ATTACHED, 0, 0);
 		inj_launches_init();
+		inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
 		inj_quiet_init();
 		inj_activity_attach(!wanted);
 		/* Not later: the program's first launches may follow at once. */

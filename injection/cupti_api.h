@@ -98,6 +98,12 @@ void inj_launches_init(void);
 int inj_launches_on(void);
 void inj_launches_off(void);
 
+/*
+ * Hear of the calls that begin and end captured ranges, or do not, while nothing else is on: as
+ * long as that lasts no other tool can subscribe. When one has the place already, that is said.
+ */
+void inj_launches_listen(bool on);
+
 /* Was a graph launched? */
 bool inj_launches_graph_seen(void);
 

@@ -1,6 +1,7 @@
 /*
  * inject.c - the doors by which we get into a program, and the one session behind them.
  */
+#include "capture.h"
 #include "events.h"
 #include "env.h"
 #include "torch_ops.h"
@@ -67,7 +68,7 @@ static void copy_env(char *ret, size_t size, const char *name)
 	snprintf(ret, size, "%s", value ? value : "");
 }
 
-#define ALL_SOURCES ((1U << GT_STEP_SOURCE_MAX) - 1 - (1U << GT_STEP_NONE))
+#define ALL_SOURCES ((1U << GT_STEP_CAPTURE) - 1 - (1U << GT_STEP_NONE))
 #define FRAMEWORKS     \
 	(ALL_SOURCES & \
 	 ~(1U << GT_STEP_OPTIMIZER | 1U << GT_STEP_NVTX | 1U << GT_STEP_CALL | 1U << GT_STEP_API))
@@ -92,8 +93,8 @@ static bool set_source(const char *source)
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (strcmp(source ? source : "auto", known[i].name))
 			continue;
-		inj_config.sources = known[i].sources;
-		inj_config.mode = known[i].mode;
+		inj_config.sources = known[i].sources | 1U << GT_STEP_CAPTURE;
+		inj_config.mode = inj_config.schedule.capture ? GT_MODE_STEPS : known[i].mode;
 		return true;
 	}
 	return false;
@@ -115,7 +116,7 @@ static bool read_environment(void)
 	inj_config.schedule = standard;
 	if (strlen(path) >= sizeof(inj_config.socket) ||
 	    (schedule && gt_schedule_parse(schedule, &inj_config.schedule) < 0) ||
-	    !set_source(getenv(GT_ENV_STEP_SOURCE))) {
+	    !set_source(getenv(GT_ENV_STEP_SOURCE)) || !inj_capture_init(getenv(GT_ENV_CAPTURE))) {
 		inj_log(GT_LOG_ERROR,
 			"the environment of this process is not that of 'gtrace run'");
 		return false;
@@ -232,6 +233,9 @@ static void start(void)
 	atomic_store(&inj_live.recording, inj_config.mode != GT_MODE_STEPS);
 	atomic_store(&inj_live.taking, inj_config.mode != GT_MODE_STEPS);
 	atomic_store(&inj_live.alive, 1);
+	while (!inj_capture_follow()) /* a range that begins at once; there is no CUDA to switch on
+				       */
+		atomic_store(&inj_live.armed, 1);
 	err = inj_control_start();
 	if (err < 0) {
 		atomic_store(&inj_live.alive, 0);
@@ -288,7 +292,7 @@ int gtrace_inject_source(const char *name)
 	static const char *const names[] = { GT_STEP_SOURCES(X) };
 #undef X
 
-	for (enum gt_step_source i = GT_STEP_NONE; i < GT_STEP_SOURCE_MAX; i++) {
+	for (enum gt_step_source i = GT_STEP_NONE; i < GT_STEP_CAPTURE; i++) {
 		if (strcmp(name, names[i]) || !(inj_config.sources & 1U << i))
 			continue;
 		inj_steps_claim(i);
@@ -299,7 +303,7 @@ int gtrace_inject_source(const char *name)
 
 void gtrace_inject_mark(int source)
 {
-	if (source > GT_STEP_NONE && source < GT_STEP_SOURCE_MAX)
+	if (source > GT_STEP_NONE && source < GT_STEP_CAPTURE)
 		inj_step((enum gt_step_source)source, 0);
 }
 
@@ -307,8 +311,10 @@ const _Atomic uint32_t *gtrace_inject_ranges(void)
 {
 	static const _Atomic uint32_t always = 1;
 
-	/* a range may be the step */
-	return *inj_config.step_range ? &always : &inj_live.recording;
+	/* a range may be the step, or what is captured */
+	return *inj_config.step_range || inj_config.capture == INJ_CAPTURE_NVTX
+		       ? &always
+		       : &inj_live.recording;
 }
 
 void gtrace_inject_warn(const char *text)

@@ -6,6 +6,7 @@
  * pointer and the clock twice, and writes one event.
  */
 #include "calls.h"
+#include "capture.h"
 #include "cupti_api.h"
 #include "events.h"
 #include "quiet.h"
@@ -16,12 +17,23 @@
 struct call {
 	uint32_t name_id; /* GT_EV_STRING */
 	struct inj_call_class class;
+	enum inj_capture_call capture;
 };
 
 static struct call calls[CUPTI_CB_DOMAIN_RUNTIME_API + 1][CBID_MAX];
 static const CUpti_CallbackDomain domains[] = { CUPTI_CB_DOMAIN_DRIVER_API,
 						CUPTI_CB_DOMAIN_RUNTIME_API };
 
+/* Those that begin and end captured ranges: of each domain two. */
+static struct {
+	CUpti_CallbackDomain domain;
+	CUpti_CallbackId cbid;
+} captures[4];
+static size_t capture_count;
+
+static enum { BY_NOTHING, BY_CALLBACKS, BY_RECORDS } how;
+static bool listening; /* for captures, also while nothing else is wanted */
+static bool subscribed;
 static CUpti_SubscriberHandle subscriber;
 static _Atomic bool graph_seen;
 
@@ -154,6 +166,13 @@ static void CUPTIAPI on_callback(void *arg, CUpti_CallbackDomain domain, CUpti_C
 	}
 	if (GT_UNLIKELY(domain > CUPTI_CB_DOMAIN_RUNTIME_API || cbid >= CBID_MAX))
 		return;
+	if (GT_UNLIKELY(calls[domain][cbid].capture)) {
+		/* The work of Start and Stop itself is in no range. */
+		if ((calls[domain][cbid].capture == INJ_CALL_BEGINS) ==
+		    (info->callbackSite == CUPTI_API_EXIT))
+			inj_capture_call(calls[domain][cbid].capture);
+		return;
+	}
 	if (info->callbackSite == CUPTI_API_ENTER) {
 		if (is_launch(domain, cbid) && (self = inj_thread_self()))
 			inj_launch_begins(self, atomic_load_explicit(&inj_live.generation,
@@ -181,6 +200,12 @@ void inj_launches_init(void)
 			    !text)
 				continue;
 			inj_call_classify(text, &call->class, name);
+			call->capture = inj_capture_call_of(name);
+			if (call->capture && inj_capture_hears() &&
+			    capture_count < ARRAY_SIZE(captures)) {
+				captures[capture_count].domain = domains[i];
+				captures[capture_count++].cbid = cbid;
+			}
 			if (call->class.klass != GT_CALL_OTHER)
 				call->name_id = inj_intern(name, strlen(name));
 		}
@@ -205,12 +230,18 @@ static CUptiResult enable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId
 	return inj_cupti.cuptiEnableCallback(1, subscriber, domain, cbid);
 }
 
+static CUptiResult disable_callback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+	return inj_cupti.cuptiEnableCallback(0, subscriber, domain, cbid);
+}
+
 /* 0, or -EBUSY: another tool has the only place, or it cannot be had for another reason (said). */
 static int subscribe(void)
 {
 	CUptiResult result;
-	unsigned failed;
 
+	if (subscribed)
+		return 0;
 	if (!inj_cupti.cuptiSubscribe || !inj_cupti.cuptiUnsubscribe ||
 	    !inj_cupti.cuptiEnableCallback)
 		return -EBUSY;
@@ -221,6 +252,23 @@ static int subscribe(void)
 			inj_cupti_error(result), (int)result);
 	if (result != CUPTI_SUCCESS)
 		return -EBUSY;
+	subscribed = true;
+	for (size_t i = 0; i < capture_count; i++)
+		enable_callback(captures[i].domain, captures[i].cbid);
+	return 0;
+}
+
+static void unsubscribe(void)
+{
+	if (subscribed)
+		inj_cupti.cuptiUnsubscribe(subscriber);
+	subscribed = false;
+}
+
+static void hear_all(void)
+{
+	unsigned failed;
+
 	atomic_fetch_add_explicit(&inj_live.generation, 1, memory_order_relaxed);
 	failed = for_each_call(enable_callback);
 	if (enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) !=
@@ -228,7 +276,26 @@ static int subscribe(void)
 		failed++;
 	if (failed)
 		inj_log(GT_LOG_WARN, "CUPTI does not report %u of the CUDA calls", failed);
-	return 0;
+}
+
+static void hear_captures_only(void)
+{
+	for_each_call(disable_callback);
+	disable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+}
+
+void inj_launches_listen(bool on)
+{
+	static bool told;
+
+	listening = on;
+	if (!on && how != BY_CALLBACKS)
+		unsubscribe();
+	if (!on || !subscribe() || told)
+		return;
+	told = true;
+	inj_log(GT_LOG_WARN, "another tool holds CUPTI's callbacks: cudaProfilerStart() and "
+			     "cudaProfilerStop() are not seen");
 }
 
 /* ---- the same by activity records ---- */
@@ -302,11 +369,10 @@ static void records_off(void)
 
 /* ---- either ---- */
 
-static enum { BY_NOTHING, BY_CALLBACKS, BY_RECORDS } how;
-
 int inj_launches_on(void)
 {
 	if (!subscribe()) {
+		hear_all();
 		how = BY_CALLBACKS;
 		atomic_store_explicit(&inj_live.heard, 1, memory_order_release);
 		return 0;
@@ -319,8 +385,10 @@ int inj_launches_on(void)
 
 void inj_launches_off(void)
 {
-	if (how == BY_CALLBACKS)
-		inj_cupti.cuptiUnsubscribe(subscriber);
+	if (how == BY_CALLBACKS && listening)
+		hear_captures_only();
+	else if (how == BY_CALLBACKS)
+		unsubscribe();
 	else if (how == BY_RECORDS)
 		records_off();
 	atomic_store_explicit(&inj_live.heard, 0, memory_order_relaxed);

@@ -3,6 +3,7 @@
  * that uses NVTX is a client of its own and calls InitializeInjectionNvtx2() with its own table.
  */
 #include "nvtx.h"
+#include "capture.h"
 #include "nccl.h"
 #include "py_stacks.h"
 
@@ -12,9 +13,10 @@
 /* Deeper ranges are not recorded, only counted: a byte a level is kept for each stack. */
 #define DEPTH_MAX      512
 
-#define LEVEL_RECORDED 1 /* its PUSH is in the arena, so its POP must be too */
-#define LEVEL_STEP     2 /* its end ends a step */
-#define LEVEL_BITS     2
+#define LEVEL_RECORDED 1             /* its PUSH is in the arena, so its POP must be too */
+#define LEVEL_STEP     NVTX_STEP     /* its end ends a step */
+#define LEVEL_CAPTURED NVTX_CAPTURED /* and that of a captured range */
+#define LEVEL_BITS     3
 
 /* The open push/pop ranges of one thread in one domain. */
 struct stack {
@@ -30,6 +32,8 @@ struct stack {
  * what has no name, or cannot be had: without memory, and in a fork-only child.
  */
 static struct nvtx_name default_domain;
+
+static const struct nvtx_name *captured_domain; /* NULL: any */
 
 static __thread struct stack *stacks;
 static pthread_key_t stacks_key; /* frees them when their thread ends */
@@ -155,19 +159,25 @@ static void put_end(enum gt_event_type type, struct nvtx_name *domain, uint64_t 
 	inj_commit();
 }
 
-/* A range or mark begins. Returns which LEVEL_* it has. */
+/* A range or mark begins, which marks what it may. Returns which LEVEL_* it has. */
 static uint8_t begin(enum gt_event_type type, struct nvtx_name *domain, uint64_t range_id,
-		     struct nvtx_message message, bool may_be_step)
+		     struct nvtx_message message, uint8_t may_mark)
 {
 	bool recording = inj_recording();
 	struct nvtx_text text;
 	uint8_t level = 0;
 
-	if (!recording && !nvtx_has_step_range)
+	if (!recording && !nvtx_wanted_marks)
 		return 0;
 	nvtx_text_load(&text, message);
-	if (may_be_step && nvtx_text_is_step(&text))
-		level |= LEVEL_STEP;
+	if (captured_domain && domain != captured_domain)
+		may_mark &= (uint8_t)~LEVEL_CAPTURED;
+	if (nvtx_wanted_marks & may_mark)
+		level = nvtx_text_marks(&text) & may_mark;
+	if (level & LEVEL_CAPTURED) { /* it is a part of itself */
+		inj_capture_range_begins();
+		recording = inj_recording();
+	}
 	if (recording && put_range(type, domain, range_id, &text))
 		level |= LEVEL_RECORDED;
 	nvtx_text_release(&text);
@@ -180,7 +190,7 @@ static uint8_t begin(enum gt_event_type type, struct nvtx_name *domain, uint64_t
  */
 static void mark(struct nvtx_name *domain, struct nvtx_message message)
 {
-	if (inj_alive() && begin(GT_EV_MARK, domain, 0, message, true) & LEVEL_STEP)
+	if (inj_alive() && begin(GT_EV_MARK, domain, 0, message, LEVEL_STEP) & LEVEL_STEP)
 		inj_step(GT_STEP_NVTX, 0);
 }
 
@@ -194,7 +204,8 @@ int nvtx_push(struct nvtx_name *domain, struct nvtx_message message)
 		return NVTX_NO_PUSH_POP_TRACKING;
 	if (GT_LIKELY(s->depth < DEPTH_MAX)) {
 		/* a step's range within a step's range is a part of the same step */
-		level = begin(GT_EV_PUSH, domain, s->depth + 1, message, !s->steps_open);
+		level = begin(GT_EV_PUSH, domain, s->depth + 1, message,
+			      s->steps_open ? LEVEL_CAPTURED : LEVEL_STEP | LEVEL_CAPTURED);
 		s->level[s->depth] = level;
 		s->steps_open += !!(level & LEVEL_STEP);
 	}
@@ -219,6 +230,8 @@ int nvtx_pop(struct nvtx_name *domain)
 			s->steps_open--;
 			inj_step(GT_STEP_NVTX, 0);
 		}
+		if (level & LEVEL_CAPTURED)
+			inj_capture_range_ends();
 	}
 	return (int)s->depth;
 }
@@ -232,7 +245,8 @@ nvtxRangeId_t nvtx_range_start(struct nvtx_name *domain, struct nvtx_message mes
 	if (!inj_alive())
 		return 0;
 	id = atomic_fetch_add_explicit(&range_count, 1, memory_order_relaxed) + 1;
-	return id << LEVEL_BITS | begin(GT_EV_RANGE_START, domain, id, message, true);
+	return id << LEVEL_BITS |
+	       begin(GT_EV_RANGE_START, domain, id, message, LEVEL_STEP | LEVEL_CAPTURED);
 }
 
 void nvtx_range_end(struct nvtx_name *domain, nvtxRangeId_t handle)
@@ -243,6 +257,8 @@ void nvtx_range_end(struct nvtx_name *domain, nvtxRangeId_t handle)
 		put_end(GT_EV_RANGE_END, domain, handle >> LEVEL_BITS);
 	if (handle & LEVEL_STEP)
 		inj_step(GT_STEP_NVTX, 0);
+	if (handle & LEVEL_CAPTURED)
+		inj_capture_range_ends();
 }
 
 /* Published at any time: threads are named when they start, long before a window. */
@@ -442,7 +458,11 @@ static const struct {
 
 static void init_once(void)
 {
+	const char *domain = inj_capture_domain();
+
 	nvtx_names_init();
+	if (domain)
+		captured_domain = *domain ? nvtx_name_get(domain, strlen(domain)) : &default_domain;
 	stacks_key_made = !pthread_key_create(&stacks_key, free_stacks);
 }
 

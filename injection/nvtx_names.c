@@ -1,7 +1,8 @@
 /*
- * nvtx_names.c - the registry of names, conversion to UTF-8, and which of them are steps.
+ * nvtx_names.c - the registry of names, conversion to UTF-8, and what they mark.
  */
 #include "nvtx_names.h"
+#include "capture.h"
 #include "env.h"
 
 #include <stdlib.h>
@@ -11,18 +12,22 @@
 static struct nvtx_name *_Atomic buckets[BUCKETS];
 
 /*
- * What --step-range said of texts seen lately: the hash without its lowest bit, which holds the
- * answer. A word is read and written whole, so threads need no lock; 0 is empty.
+ * What texts seen lately mark: the hash without its lowest bits, which hold the answer. A word is
+ * read and written whole, so threads need no lock; 0 is empty.
  */
-static _Atomic uint64_t step_cache[256];
+static _Atomic uint64_t marks_cache[256];
+#define MARKS_BITS (NVTX_ASKED | NVTX_STEP | NVTX_CAPTURED)
 
-bool nvtx_has_step_range;
+uint8_t nvtx_wanted_marks;
 
 void nvtx_names_init(void)
 {
-	const char *range = getenv(GT_ENV_STEP_RANGE);
+	const char *range = getenv(GT_ENV_STEP_RANGE), *capture = getenv(GT_ENV_CAPTURE);
 
-	nvtx_has_step_range = range && *range;
+	if (range && *range)
+		nvtx_wanted_marks |= NVTX_STEP;
+	if (capture && !strncmp(capture, "nvtx:", strlen("nvtx:")))
+		nvtx_wanted_marks |= NVTX_CAPTURED;
 }
 
 static uint64_t hash_bytes(const char *bytes, size_t len_bytes)
@@ -157,33 +162,41 @@ void nvtx_text_release(struct nvtx_text *text)
 	free(text->allocated);
 }
 
-static bool cached_is_step(const char *bytes, size_t len_bytes)
+static uint8_t ask(const char *bytes, size_t len_bytes)
 {
-	uint64_t hash = hash_bytes(bytes, len_bytes) | 1;
-	_Atomic uint64_t *slot = &step_cache[(hash >> 8) % ARRAY_SIZE(step_cache)];
-	uint64_t seen = atomic_load_explicit(slot, memory_order_relaxed);
+	uint8_t marks = NVTX_ASKED;
 
-	if ((seen | 1) != hash) {
-		seen = hash - !inj_is_step_name(bytes, len_bytes);
-		atomic_store_explicit(slot, seen, memory_order_relaxed);
-	}
-	return seen & 1;
+	if (nvtx_wanted_marks & NVTX_STEP && inj_is_step_name(bytes, len_bytes))
+		marks |= NVTX_STEP;
+	if (nvtx_wanted_marks & NVTX_CAPTURED && inj_capture_is_name(bytes, len_bytes))
+		marks |= NVTX_CAPTURED;
+	return marks;
 }
 
-bool nvtx_text_is_step(const struct nvtx_text *text)
+static uint8_t cached_marks(const char *bytes, size_t len_bytes)
+{
+	uint64_t hash = hash_bytes(bytes, len_bytes) | MARKS_BITS;
+	_Atomic uint64_t *slot = &marks_cache[(hash >> 8) % ARRAY_SIZE(marks_cache)];
+	uint64_t seen = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if ((seen | MARKS_BITS) != hash) {
+		seen = (hash & ~(uint64_t)MARKS_BITS) | ask(bytes, len_bytes);
+		atomic_store_explicit(slot, seen, memory_order_relaxed);
+	}
+	return (uint8_t)seen;
+}
+
+uint8_t nvtx_text_marks(const struct nvtx_text *text)
 {
 	struct nvtx_name *name = text->name;
 	uint8_t known;
 
-	if (!nvtx_has_step_range)
-		return false;
 	if (!name)
-		return cached_is_step(text->bytes, text->len_bytes);
-	known = atomic_load_explicit(&name->is_step, memory_order_relaxed);
-	if (known == NVTX_STEP_UNKNOWN) {
-		known = inj_is_step_name(name->bytes, name->len_bytes) ? NVTX_STEP_YES
-								       : NVTX_STEP_NO;
-		atomic_store_explicit(&name->is_step, known, memory_order_relaxed);
+		return cached_marks(text->bytes, text->len_bytes) & nvtx_wanted_marks;
+	known = atomic_load_explicit(&name->marks, memory_order_relaxed);
+	if (!known) {
+		known = ask(name->bytes, name->len_bytes);
+		atomic_store_explicit(&name->marks, known, memory_order_relaxed);
 	}
-	return known == NVTX_STEP_YES;
+	return known & nvtx_wanted_marks;
 }

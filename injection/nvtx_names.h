@@ -17,13 +17,15 @@
 struct nvtx_name {
 	struct nvtx_name *next; /* in its bucket; immutable once published */
 	uint64_t hash;
-	_Atomic uint32_t id;     /* GT_EV_STRING id, 0: not published yet */
-	_Atomic uint8_t is_step; /* enum nvtx_is_step */
+	_Atomic uint32_t id;   /* GT_EV_STRING id, 0: not published yet */
+	_Atomic uint8_t marks; /* as nvtx_text_marks() has it, and NVTX_ASKED; 0: not known */
 	uint32_t len_bytes;
 	char bytes[]; /* UTF-8, not terminated */
 };
 
-enum nvtx_is_step { NVTX_STEP_UNKNOWN = 0, NVTX_STEP_NO = 1, NVTX_STEP_YES = 2 };
+#define NVTX_ASKED    1
+#define NVTX_STEP     2 /* it matches --step-range */
+#define NVTX_CAPTURED 4 /* and so it does the name in --capture-range */
 
 /* What one call gave for a name: a type of enum nvtxMessageType_t and its value. */
 struct nvtx_message {
@@ -40,10 +42,10 @@ struct nvtx_text {
 	char utf8[GT_INLINE_MAX];
 };
 
-/* A --step-range was given, so that nvtx_text_is_step() is worth asking. */
-extern bool nvtx_has_step_range;
+/* Which of the two above were given, so that nvtx_text_marks() is worth asking. */
+extern uint8_t nvtx_wanted_marks;
 
-/* Read --step-range's variable once, at entry. */
+/* Read their variables once, at entry. */
 void nvtx_names_init(void);
 
 /* The one name of these bytes; NULL without memory. Lock-free. */
@@ -56,7 +58,7 @@ uint32_t nvtx_name_id(struct nvtx_name *name);
 void nvtx_text_load(struct nvtx_text *text, struct nvtx_message message);
 void nvtx_text_release(struct nvtx_text *text);
 
-/* Does it match --step-range? Regular expressions run once a text. */
-bool nvtx_text_is_step(const struct nvtx_text *text);
+/* NVTX_STEP and NVTX_CAPTURED. Regular expressions run once a text. */
+uint8_t nvtx_text_marks(const struct nvtx_text *text);
 
 #endif

@@ -42,12 +42,21 @@ static inline bool inj_live_alive(void)
 	return atomic_load_explicit(&inj_live.alive, memory_order_acquire);
 }
 
+enum inj_capture {
+	INJ_CAPTURE_AUTO, /* a cudaProfilerStart() before the first step */
+	INJ_CAPTURE_NONE, /* steps and nothing else */
+	INJ_CAPTURE_PROFILER,
+	INJ_CAPTURE_NVTX,
+	INJ_CAPTURE_TIME,
+};
+
 /* The environment, read once at entry. */
 struct inj_config {
 	struct gt_schedule schedule;
 	struct gt_rank rank;
 	uint32_t sources;        /* bit enum gt_step_source: marks that count */
 	enum gt_arena_mode mode; /* at the start */
+	enum inj_capture capture;
 	uint64_t arena_bytes;
 	bool graph_whole; /* one GPU record a graph launch instead of one a node */
 	bool debug;
@@ -141,6 +150,9 @@ void inj_control_exit(void);
 /* ---- steps.c ---- */
 
 int inj_steps_init(void); /* 0 or -errno: the regex */
+
+/* What rules: that of the environment, unless the program's captured ranges took over. */
+const struct gt_schedule *inj_steps_schedule(void);
 
 /* Do the kinds and callbacks have to be on in this step? */
 bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos);

@@ -20,6 +20,22 @@ static _Atomic uint64_t ruling;
 #define RULING_WORD(step, source, frozen) \
 	((uint64_t)(step) | (uint64_t)(source) << 32 | ((frozen) ? RULING_FROZEN : 0))
 
+/* The same of the program's own steps, while captured ranges are the steps. */
+static _Atomic uint64_t own_ruling;
+
+static bool is_captured(uint64_t word)
+{
+	return RULING_SOURCE(word) == GT_STEP_CAPTURE;
+}
+
+/* Does the count-th mark of this source count, while that word is in force? */
+static bool may_rule(uint64_t word, enum gt_step_source source, uint32_t count)
+{
+	if (source == RULING_SOURCE(word))
+		return count > RULING_STEP(word);
+	return source > RULING_SOURCE(word) && !(word & RULING_FROZEN);
+}
+
 /* ---- the optimizer hook ---- */
 
 /* When another optimizer has been called so often since the anchor, that one is gone. */
@@ -78,15 +94,28 @@ static bool optimizer_ends_step(uint64_t key)
 
 /* ---- steps ---- */
 
+/* Captured ranges that rule without having been asked for have their own. */
+const struct gt_schedule *inj_steps_schedule(void)
+{
+	static const struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
+
+	if (!inj_config.schedule.capture &&
+	    is_captured(atomic_load_explicit(&ruling, memory_order_relaxed)))
+		return &capture;
+	return &inj_config.schedule;
+}
+
 bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos)
 {
-	gt_schedule_at(&inj_config.schedule, step, ret_pos);
+	const struct gt_schedule *sched = inj_steps_schedule();
+
+	gt_schedule_at(sched, step, ret_pos);
 	switch (ret_pos->phase) {
 	case GT_PHASE_WARMUP:
 	case GT_PHASE_ACTIVE:
 		return true;
 	case GT_PHASE_IDLE:
-		return !inj_config.schedule.warmup && ret_pos->steps_to_active == 1;
+		return !sched->warmup && !sched->capture && ret_pos->steps_to_active == 1;
 	default:
 		return false;
 	}
@@ -101,13 +130,16 @@ enum gt_step_source inj_steps_frozen(void)
 
 void inj_steps_claim(enum gt_step_source source)
 {
-	uint64_t new, old = atomic_load_explicit(&ruling, memory_order_relaxed);
+	_Atomic uint64_t *word = is_captured(atomic_load_explicit(&ruling, memory_order_relaxed))
+					 ? &own_ruling
+					 : &ruling;
+	uint64_t new, old = atomic_load_explicit(word, memory_order_relaxed);
 
 	do {
 		if (old & RULING_FROZEN || source <= RULING_SOURCE(old))
 			return;
 		new = RULING_WORD(counts[source], source, false);
-	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
+	} while (!atomic_compare_exchange_weak(word, &old, new));
 }
 
 /* Does the control thread have anything to do between these steps? */
@@ -133,7 +165,28 @@ static void enter_step(uint32_t step, enum gt_step_source source)
 		return;
 	ev->ev.step = step;
 	ev->source = source;
-	ev->reserved = 0;
+	ev->number = step;
+	inj_commit();
+}
+
+/* By the first captured range it is settled which source's these are. */
+static void own_step(enum gt_step_source source, uint32_t count)
+{
+	uint64_t new, old = atomic_load_explicit(&own_ruling, memory_order_relaxed);
+	struct gt_sched_pos pos;
+	struct gt_ev_step *ev;
+
+	do {
+		if (!may_rule(old, source, count))
+			return;
+		new = RULING_WORD(count, source,
+				  old & RULING_FROZEN || inj_steps_wanted(inj_step_now(), &pos));
+	} while (!atomic_compare_exchange_weak(&own_ruling, &old, new));
+	ev = inj_reserve(GT_EV_OWN_STEP, sizeof(*ev));
+	if (!ev)
+		return;
+	ev->source = source;
+	ev->number = count;
 	inj_commit();
 }
 
@@ -142,7 +195,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	struct gt_sched_pos pos;
 	uint64_t old, new;
 	uint32_t count, mode = GT_MODE_KEEP, ticket;
-	bool first, wanted;
+	bool first, wanted, own;
 
 	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
 		return;
@@ -151,17 +204,25 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	count = atomic_fetch_add_explicit(&counts[source], 1, memory_order_relaxed) + 1;
 	old = atomic_load_explicit(&ruling, memory_order_relaxed);
 	do {
-		bool frozen = old & RULING_FROZEN;
+		bool frozen = old & RULING_FROZEN || source == GT_STEP_CAPTURE;
 
-		if (source < RULING_SOURCE(old) || (frozen && source != RULING_SOURCE(old)) ||
-		    (source == RULING_SOURCE(old) && count <= RULING_STEP(old)))
+		own = is_captured(old) && source != GT_STEP_CAPTURE;
+		if (!own && !may_rule(old, source, count))
 			return;
-		new = RULING_WORD(count, source, frozen || inj_steps_wanted(count, &pos));
+		new = own ? old
+			  : RULING_WORD(count, source, frozen || inj_steps_wanted(count, &pos));
 	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
 
-	enter_step(count, source);
+	if (is_captured(new) && !is_captured(old)) /* there may be a claim */
+		atomic_store(&own_ruling, old);
+	if (own)
+		own_step(source, count);
+	else
+		enter_step(count, source);
 	if (source == GT_STEP_OPTIMIZER) /* the mark itself is no work */
 		atomic_store_explicit(&anchor_events, inj_events_total(), memory_order_relaxed);
+	if (own)
+		return;
 	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
 		return;
@@ -189,6 +250,8 @@ int inj_steps_init(void)
 {
 	const char *pattern = inj_config.step_range;
 
+	if (inj_config.schedule.capture)
+		atomic_store(&ruling, RULING_WORD(0, GT_STEP_CAPTURE, true));
 	if (!*pattern)
 		return 0;
 	if (!pattern[strcspn(pattern, "\\^$.[]|()*+?{}")]) {

@@ -168,7 +168,7 @@ static void follow_step(uint32_t step)
 	struct gt_sched_pos pos;
 	bool active;
 
-	gt_schedule_at(&inj_config.schedule, step, &pos);
+	gt_schedule_at(inj_steps_schedule(), step, &pos);
 	active = pos.phase == GT_PHASE_ACTIVE;
 	if (ctl->opened && (!active || pos.cycle != ctl->cycle))
 		close_window(step);
@@ -232,6 +232,15 @@ static void limit_recording(void)
 	}
 }
 
+/* No window will open any more. */
+static bool is_over(void)
+{
+	struct gt_sched_pos pos;
+
+	gt_schedule_at(inj_steps_schedule(), inj_step_now(), &pos);
+	return pos.phase == GT_PHASE_OVER;
+}
+
 bool inj_cupti_wanted(void)
 {
 	struct gt_sched_pos pos;
@@ -260,6 +269,8 @@ uint32_t inj_window_follow(uint32_t yields)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
+	if (ctl->attached && inj_config.capture == INJ_CAPTURE_PROFILER)
+		inj_launches_listen(!ctl->yielded && !ctl->stopped && !is_over());
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped;
 	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
 		ctl->draining = false;

@@ -293,6 +293,7 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_COLLECTIVE] = sizeof(struct gt_ev_collective),
 	[GT_EV_FRAME] = sizeof(struct gt_ev_frame),
 	[GT_EV_COMMS] = sizeof(struct gt_ev_comms),
+	[GT_EV_OWN_STEP] = sizeof(struct gt_ev_step),
 };
 
 static bool event_valid(const struct gt_ev *ev)

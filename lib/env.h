@@ -14,6 +14,8 @@
 	X(STEP_RANGE, "GTRACE_STEP_RANGE",                                                        \
 	  "POSIX extended regex of the NVTX range or mark that is a step")                        \
 	X(STEP_CALL, "GTRACE_STEP_CALL", "MODULE:QUALNAME of the Python function that is a step") \
+	X(CAPTURE, "GTRACE_CAPTURE",                                                              \
+	  "steps, cuda-profiler, nvtx:REGEX[@DOMAIN] or time:BEGIN,LENGTH,PAUSE in ms")           \
 	X(MAX_BUFFER, "GTRACE_MAX_BUFFER", "bytes of the arena of one process")                   \
 	X(CUDA_GRAPH, "GTRACE_CUDA_GRAPH", "node or graph")                                       \
 	X(PYTHON_DIR, "GTRACE_PYTHON_DIR", "directory of the Python start-up hook")               \
@@ -34,6 +36,7 @@ enum gt_env_idx { GT_ENV_VARS(GT_ENV_DEFINE) GT_ENV_IDX_MAX };
 #define GT_ENV_STEP_SOURCE "GTRACE_STEP_SOURCE"
 #define GT_ENV_STEP_RANGE  "GTRACE_STEP_RANGE"
 #define GT_ENV_STEP_CALL   "GTRACE_STEP_CALL"
+#define GT_ENV_CAPTURE     "GTRACE_CAPTURE"
 #define GT_ENV_MAX_BUFFER  "GTRACE_MAX_BUFFER"
 #define GT_ENV_CUDA_GRAPH  "GTRACE_CUDA_GRAPH"
 #define GT_ENV_PYTHON_DIR  "GTRACE_PYTHON_DIR"

@@ -27,7 +27,7 @@ static void fill(struct gt_recorder *rec, struct gt_window *window, struct gt_la
 	if (!window)
 		return;
 	launch->range = gt_range_history_find(&rec->history, api->tid, window->id, api->start_ns);
-	launch->step = gt_window_step(rec, window, launch->step_number);
+	launch->step = gt_window_step(rec, window, launch->step_number, api->start_ns);
 	launch->external_id = gt_rec_enclosing_id(launch->range, launch->step, api->tid);
 	window->last_ns = GT_MAX(window->last_ns, api->end_ns);
 }

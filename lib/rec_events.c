@@ -13,6 +13,14 @@ static void put_name(struct gt_recorder *rec, struct gt_map *map, const struct g
 		rec->names.refused++;
 }
 
+static void put_step(struct gt_steps *steps, uint32_t tid, const struct gt_ev_step *ev,
+		     uint32_t step)
+{
+	const struct gt_step_mark mark = { .time_ns = ev->ev.time_ns, .step = step, .tid = tid };
+
+	gt_steps_add(steps, &mark, ev->source);
+}
+
 /* Names and step marks are read before all other events, since those of any thread may use them. */
 void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 {
@@ -38,13 +46,11 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		gt_stacks_add(&rec->stacks, (const void *)ev);
 		break;
 	case GT_EV_STEP:
-		gt_steps_add(&rec->steps,
-			     &(struct gt_step_mark){
-				     .time_ns = ev->time_ns,
-				     .step = ev->step,
-				     .tid = tid,
-			     },
-			     ((const struct gt_ev_step *)ev)->source);
+		put_step(&rec->steps, tid, (const void *)ev, ev->step);
+		break;
+	case GT_EV_OWN_STEP:
+		put_step(&rec->own_steps, tid, (const void *)ev,
+			 ((const struct gt_ev_step *)ev)->number);
 		break;
 	}
 }
@@ -142,7 +148,7 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 	if (window) {
 		if (thread && thread->window == window->id)
 			launch.range = thread->top;
-		launch.step = gt_window_step(rec, window, ev->ev.step);
+		launch.step = gt_window_step(rec, window, ev->ev.step, ev->ev.time_ns);
 		launch.external_id = gt_rec_enclosing_id(launch.range, launch.step, tid);
 		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
 	}

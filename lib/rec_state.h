@@ -71,6 +71,9 @@ struct gt_window {
 	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
 	uint64_t last_ns;  /* latest host time in it */
 
+	bool own_steps;     /* it is a captured range, with the program's own steps: */
+	uint64_t own_first; /* numbers of the ranges that these are */
+	uint64_t own_last;
 	bool closed;            /* no launch can belong to it any more, but for those under way */
 	bool told;              /* the target said so */
 	bool drained;           /* every launch has its record */
@@ -84,7 +87,7 @@ struct gt_window {
 	struct gt_range **steps; /* open ones, in order */
 	size_t step_count;
 	size_t step_cap;
-	uint64_t next_step; /* the first that is not closed */
+	uint64_t next_step; /* the first that is not closed, as its range is numbered */
 
 	struct gt_recorder *rec;
 	struct gt_fwdbwd links; /* of its operators */
@@ -130,6 +133,7 @@ struct gt_recorder {
 	struct gt_map api_classes;   /* likewise -> enum gt_call_class */
 	struct gt_map stream_newest; /* stream + 1 -> correlation of its newest GPU record */
 	struct gt_steps steps;
+	struct gt_steps own_steps; /* the program's, while captured ranges are the steps */
 	struct gt_ranges ranges;
 	struct gt_nccl nccl;
 	struct gt_range_history history; /* in the fall-back mode */
@@ -233,8 +237,17 @@ struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t tim
 /* Set its end_ns, when the mark that ended it is known. */
 void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window);
 
-/* The step's range in its window, made at first sight; NULL without memory. */
-struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step);
+/*
+ * The step's range in its window, made at first sight; in a captured range it is the program's own
+ * step of this time. NULL without memory.
+ */
+struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step,
+				uint64_t time_ns);
+/* The steps in it, as their ranges are numbered. */
+void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint64_t *ret_last);
+
+/* What rules: that of the configuration, unless the program's captured ranges took over. */
+const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec);
 
 void gt_windows_open_whole(struct gt_recorder *rec);
 void gt_windows_close_whole(struct gt_recorder *rec);

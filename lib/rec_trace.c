@@ -295,7 +295,8 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 {
 	const struct gt_steps *steps = &rec->steps;
 	const struct gt_arena_state *now = &rec->state, *began = &window->began;
-	bool whole = window->id == GT_WHOLE_ID;
+	/* A captured range has no steps around it like its own. */
+	bool whole = window->id == GT_WHOLE_ID || window->own_steps;
 
 	return (struct gt_trace_health){
 		.fallback = rec->fallback,
@@ -377,13 +378,13 @@ static void report_closed(struct gt_recorder *rec, const struct gt_window *windo
 	closed = &rec->closed[rec->closed_count++];
 	*closed = (struct gt_recorder_closed){
 		.cycle = window->number,
-		.first_step = window->first_step,
-		.last_step = window->last_step,
+		.captured = window->own_steps,
 		.complete = health->complete,
 		.whole_run = window->id == GT_WHOLE_ID,
 		.events = events,
 		.losses = health_losses(health),
 	};
+	gt_window_numbers(window, &closed->first_step, &closed->last_step);
 	memcpy(closed->path, window->path, sizeof(closed->path));
 	if (health->reason || window->cut)
 		snprintf(closed->why, sizeof(closed->why), "%s",

@@ -55,30 +55,51 @@ void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window
 		window->end_ns = GT_MIN(window->end_ns, mark->time_ns);
 }
 
-/* ---- steps ---- */
-
-static uint64_t step_begin(const struct gt_recorder *rec, const struct gt_window *window,
-			   uint64_t step)
+const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec)
 {
-	const struct gt_step_mark *mark = gt_steps_find(&rec->steps, step);
+	static const struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
 
-	return mark && window->id != GT_WHOLE_ID ? mark->time_ns : window->start_ns;
+	if (rec->steps.source == GT_STEP_CAPTURE && !rec->config.schedule.capture)
+		return &capture;
+	return &rec->config.schedule;
 }
 
-struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step)
+/* ---- steps ---- */
+
+/* The marks that divide the window into steps; NULL: none do. */
+static const struct gt_steps *marks_of(const struct gt_recorder *rec,
+				       const struct gt_window *window)
 {
-	const struct gt_step_mark *mark = NULL;
+	if (window->id == GT_WHOLE_ID)
+		return NULL;
+	return window->own_steps ? &rec->own_steps : &rec->steps;
+}
+
+/* The program's own step at this time in a captured range; 0 as long as it marks none. */
+static uint32_t own_step(const struct gt_recorder *rec, const struct gt_window *window,
+			 uint64_t time_ns)
+{
+	time_ns = GT_MIN(time_ns, window->end_ns - 1);
+	return gt_steps_at(&rec->own_steps, GT_MAX(time_ns, window->start_ns));
+}
+
+struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step,
+				uint64_t time_ns)
+{
+	const struct gt_steps *marks = marks_of(rec, window);
+	const struct gt_step_mark *mark;
 	struct gt_range **grown, *range;
 	size_t i, cap;
 
-	if (window->id == GT_WHOLE_ID)
+	if (!marks)
 		step = 0;
-	else
-		mark = gt_steps_find(&rec->steps, step);
+	else if (window->own_steps)
+		step = own_step(rec, window, time_ns);
+	mark = marks ? gt_steps_find(marks, step) : NULL;
 	for (i = window->step_count; i--;)
 		if (window->steps[i]->step == step)
 			return window->steps[i];
-	if (step < window->next_step || step > window->last_step)
+	if (step < window->next_step || (!window->own_steps && step > window->last_step))
 		return NULL;
 	if (window->step_count == window->step_cap) {
 		cap = window->step_cap ? window->step_cap * 2 : 4;
@@ -92,34 +113,45 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 	}
 	/* The first step of a program has no mark: it is its main thread's. */
 	range = gt_ranges_step(&rec->ranges, mark ? mark->tid : rec->hello.pid, window->id, step,
-			       step_begin(rec, window, step));
-	if (range)
-		window->steps[window->step_count++] = range;
+			       mark ? GT_MAX(mark->time_ns, window->start_ns) : window->start_ns);
+	if (!range)
+		return NULL;
+	window->steps[window->step_count++] = range;
+	window->own_last = GT_MAX(window->own_last, step);
 	return range;
+}
+
+void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint64_t *ret_last)
+{
+	*ret_first = window->own_steps ? window->own_first : window->first_step;
+	*ret_last = window->own_steps ? window->own_last : window->last_step;
 }
 
 /* Close the steps before 'until' whose end is marked; all when the window is 'over'. */
 static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint64_t until,
 			bool over)
 {
-	bool whole = window->id == GT_WHOLE_ID;
-	const struct gt_step_mark *next;
+	const struct gt_steps *marks = marks_of(rec, window);
+	const struct gt_step_mark *mark, *next;
+	uint64_t first, last;
 	size_t i, kept = 0;
 
+	gt_window_numbers(window, &first, &last);
 	while (window->next_step < until) {
-		next = whole ? NULL : gt_steps_after(&rec->steps, window->next_step);
+		next = marks ? gt_steps_after(marks, window->next_step) : NULL;
 		if (!next && !over)
 			break;
 		/* Only its mark, or what happened in it, makes a step. */
-		if (window->next_step == window->first_step ||
-		    gt_steps_find(&rec->steps, window->next_step))
-			gt_window_step(rec, window, (uint32_t)window->next_step);
+		mark = marks ? gt_steps_find(marks, window->next_step) : NULL;
+		if (window->next_step == first || mark)
+			gt_window_step(rec, window, (uint32_t)window->next_step,
+				       mark ? mark->time_ns : window->start_ns);
 		window->next_step = next ? GT_MIN(until, next->step) : until;
 	}
 	for (i = 0; i < window->step_count; i++) {
 		struct gt_range *range = window->steps[i];
 
-		next = whole ? NULL : gt_steps_after(&rec->steps, range->step);
+		next = marks ? gt_steps_after(marks, range->step) : NULL;
 		if (over || (range->step < until && next))
 			gt_ranges_close(&rec->ranges, range,
 					next ? GT_MIN(next->time_ns, window->end_ns)
@@ -128,6 +160,19 @@ static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint6
 			window->steps[kept++] = range;
 	}
 	window->step_count = kept;
+}
+
+/*
+ * The same of a captured range, up to the step that the program is in. Its last step, in which it
+ * ends, counts only for what happened in it, unless that is all there is.
+ */
+static void close_own_steps(struct gt_recorder *rec, struct gt_window *window, bool over)
+{
+	uint32_t last = own_step(rec, window, UINT64_MAX);
+
+	if (over && last == window->own_first)
+		gt_window_step(rec, window, 0, window->start_ns);
+	close_steps(rec, window, last, over);
 }
 
 /* ---- opening ---- */
@@ -145,6 +190,11 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 	window->next_step = first_step;
 	window->start_ns = start_ns;
 	window->last_ns = start_ns;
+	if (id != GT_WHOLE_ID && rec->steps.source == GT_STEP_CAPTURE) {
+		window->own_steps = true;
+		window->own_first = own_step(rec, window, start_ns);
+		window->next_step = window->own_first;
+	}
 	for (i = 0; i < rec->window_count; i++)
 		gt_ranges_move_shared(&rec->ranges, rec->windows[i]->id, id, start_ns);
 	gt_ranges_move_shared(&rec->ranges, GT_WINDOW_NONE, id, start_ns);
@@ -177,7 +227,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (!first)
 		time_ns = GT_MIN(time_ns, rec->hello.realtime_ns);
 	window = add_window(rec, (uint32_t)pos->cycle, first,
-			    first + rec->config.schedule.active - 1,
+			    first + gt_windows_schedule(rec)->active - 1,
 			    mark ? mark->time_ns : time_ns);
 	if (!window)
 		return NULL;
@@ -185,7 +235,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (rec->yielded == pos->cycle + 1)
 		yield_window(rec, window);
 	hear_close(rec, window);
-	gt_rec_forget(rec, first - GT_MIN(first, rec->config.schedule.warmup + 1));
+	gt_rec_forget(rec, first - GT_MIN(first, gt_windows_schedule(rec)->warmup + 1));
 	return window;
 }
 
@@ -202,6 +252,7 @@ void gt_windows_open_whole(struct gt_recorder *rec)
 
 struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uint64_t time_ns)
 {
+	const struct gt_schedule *sched = gt_windows_schedule(rec);
 	struct gt_window *window = NULL;
 	struct gt_sched_pos pos;
 
@@ -212,7 +263,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	if (rec->cached_valid && rec->cached_step == step)
 		return rec->cached;
 	rec->cached_late = false;
-	gt_schedule_at(&rec->config.schedule, step, &pos);
+	gt_schedule_at(sched, step, &pos);
 	if (pos.phase == GT_PHASE_ACTIVE && pos.cycle < GT_WHOLE_ID) {
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
@@ -223,7 +274,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	rec->cached_phase = pos.phase;
 	rec->cached_cycle = pos.cycle;
 	rec->cached_armed = pos.phase == GT_PHASE_WARMUP || pos.phase == GT_PHASE_ACTIVE ||
-			    (!rec->config.schedule.warmup && pos.steps_to_active == 1);
+			    (!sched->warmup && !sched->capture && pos.steps_to_active == 1);
 	rec->cached = window;
 	rec->cached_valid = true;
 	return window;
@@ -280,7 +331,9 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	leave_window(rec, window);
 	gt_rec_give_up(rec, window);
 	/* A run that did nothing has no step to show for it either. */
-	if (window->id != GT_WHOLE_ID || window->trace || window->step_count)
+	if (window->own_steps)
+		close_own_steps(rec, window, true);
+	else if (window->id != GT_WHOLE_ID || window->trace || window->step_count)
 		close_steps(rec, window, window->last_step + 1, true);
 	gt_range_history_trim(&rec->history, &rec->ranges, window->id, 0);
 	gt_ranges_settle(&rec->ranges, window->id, 0);
@@ -368,7 +421,11 @@ void gt_windows_advance(struct gt_recorder *rec)
 		 * A step is over for all when the process was in a later one before we read; not in
 		 * the fall-back mode, where its calls come later.
 		 */
-		if (!window->closed && !rec->fallback)
+		if (window->closed || rec->fallback)
+			continue;
+		if (window->own_steps)
+			close_own_steps(rec, window, false);
+		else
 			close_steps(rec, window, GT_MIN(rec->state.step, window->last_step + 1),
 				    false);
 	}

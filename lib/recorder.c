@@ -337,7 +337,7 @@ static int end_drain(struct gt_recorder *rec, struct gt_recorder_report *report,
 {
 	struct gt_sched_pos pos = { 0 };
 
-	gt_schedule_at(&rec->config.schedule, rec->state.step, &pos);
+	gt_schedule_at(gt_windows_schedule(rec), rec->state.step, &pos);
 	*report = (struct gt_recorder_report){
 		.step = rec->state.step,
 		.phase = pos.phase,

@@ -53,10 +53,10 @@ int gt_schedule_format(const struct gt_schedule *sched, char *buf, size_t len)
 {
 	int n = snprintf(buf, len,
 			 "skip_first=%llu,wait=%llu,warmup=%llu,active=%llu,repeat=%llu,"
-			 "skip_first_wait=%d",
+			 "skip_first_wait=%d,capture=%d",
 			 (unsigned long long)sched->skip_first, (unsigned long long)sched->wait,
 			 (unsigned long long)sched->warmup, (unsigned long long)sched->active,
-			 (unsigned long long)sched->repeat, sched->skip_first_wait);
+			 (unsigned long long)sched->repeat, sched->skip_first_wait, sched->capture);
 
 	return n < 0 || (size_t)n >= len ? -ENOSPC : 0;
 }
@@ -73,7 +73,8 @@ static int parse_field(const char **text, struct gt_schedule *sched)
 		{ "warmup=", offsetof(struct gt_schedule, warmup) },
 		{ "active=", offsetof(struct gt_schedule, active) },
 		{ "repeat=", offsetof(struct gt_schedule, repeat) },
-		{ "skip_first_wait=", SIZE_MAX },
+		{ "skip_first_wait=", offsetof(struct gt_schedule, skip_first_wait) },
+		{ "capture=", offsetof(struct gt_schedule, capture) },
 	};
 	const char *pos = *text;
 	uint64_t value = 0;
@@ -89,8 +90,8 @@ static int parse_field(const char **text, struct gt_schedule *sched)
 		value = value * 10 + (uint64_t)(*pos - '0');
 	if (!digits || (*pos && *pos != ','))
 		return -EINVAL;
-	if (fields[i].offset == SIZE_MAX)
-		sched->skip_first_wait = value != 0;
+	if (fields[i].offset >= offsetof(struct gt_schedule, skip_first_wait))
+		*((bool *)sched + fields[i].offset) = value != 0;
 	else
 		memcpy((char *)sched + fields[i].offset, &value, sizeof(value));
 	*text = *pos ? pos + 1 : pos;

@@ -20,6 +20,7 @@ struct gt_schedule {
 	uint64_t active; /* at least 1 */
 	uint64_t repeat; /* 0: until the program ends */
 	bool skip_first_wait;
+	bool capture; /* of captured ranges, see GT_SCHEDULE_CAPTURE */
 };
 
 enum gt_phase {
@@ -42,6 +43,15 @@ struct gt_sched_pos {
 		.skip_first = 1, .wait = 1, .warmup = 1, .active = 3, .repeat = 1 \
 	}
 
+/*
+ * Captured ranges as a schedule: a mark begins one, the next mark ends it. Nothing is on before,
+ * however near it may be.
+ */
+#define GT_SCHEDULE_CAPTURE                                       \
+	{                                                         \
+		.wait = 1, .active = 1, .repeat = 1, .capture = 1 \
+	}
+
 /* Where step stands in the schedule. Total: defined for every step of a valid schedule. */
 void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sched_pos *ret);
 
@@ -49,7 +59,8 @@ void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sc
 int gt_schedule_check(const struct gt_schedule *sched);
 
 /*
- * Text form "skip_first=1,wait=1,warmup=1,active=3,repeat=1,skip_first_wait=0" for the environment.
+ * Text form "skip_first=1,wait=1,warmup=1,active=3,repeat=1,skip_first_wait=0,capture=0" for the
+ * environment.
  * format: 0 or -ENOSPC. parse: 0 or -EINVAL, *ret untouched on failure; unknown keys are refused.
  */
 #define GT_SCHEDULE_TEXT_MAX 160

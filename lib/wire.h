@@ -55,20 +55,21 @@ enum gt_door { GT_DOOR_CUDA = 1, GT_DOOR_NVTX = 2, GT_DOOR_PYTHON = 3, GT_DOOR_A
  * A program that trains may run inference within a step, so inference is below the optimizer; what
  * drives the whole loop is above what it may call; what the user chose is above all.
  */
-#define GT_STEP_SOURCES(X)                                            \
-	X(NONE, "none") /* --step-source none, or nothing seen yet */ \
-	X(DIFFUSERS, "diffusers")                                     \
-	X(SGLANG, "sglang")                                           \
-	X(VLLM, "vllm")                                               \
-	X(OPTIMIZER, "optimizer")                                     \
-	X(DEEPSPEED, "deepspeed")                                     \
-	X(MEGATRON, "megatron")                                       \
-	X(JAX, "jax")                                                 \
-	X(LIGHTNING, "lightning")                                     \
-	X(TRANSFORMERS, "transformers")                               \
-	X(NVTX, "nvtx")                                               \
-	X(CALL, "call") /* of the function of --step-call */          \
-	X(API, "api")   /* gtrace_step() of gtrace.h, gtrace.step() of Python */
+#define GT_STEP_SOURCES(X)                                                             \
+	X(NONE, "none") /* --step-source none, or nothing seen yet */                  \
+	X(DIFFUSERS, "diffusers")                                                      \
+	X(SGLANG, "sglang")                                                            \
+	X(VLLM, "vllm")                                                                \
+	X(OPTIMIZER, "optimizer")                                                      \
+	X(DEEPSPEED, "deepspeed")                                                      \
+	X(MEGATRON, "megatron")                                                        \
+	X(JAX, "jax")                                                                  \
+	X(LIGHTNING, "lightning")                                                      \
+	X(TRANSFORMERS, "transformers")                                                \
+	X(NVTX, "nvtx")                                                                \
+	X(CALL, "call")       /* of the function of --step-call */                     \
+	X(API, "api")         /* gtrace_step() of gtrace.h, gtrace.step() of Python */ \
+	X(CAPTURE, "capture") /* the beginnings and ends of what --capture-range names */
 
 #define GT_STEP_DEFINE(id, name) GT_STEP_##id,
 enum gt_step_source { GT_STEP_SOURCES(GT_STEP_DEFINE) GT_STEP_SOURCE_MAX };
@@ -242,6 +243,7 @@ enum gt_event_type {
 	GT_EV_COLLECTIVE = 15,
 	GT_EV_FRAME = 16,
 	GT_EV_COMMS = 17,
+	GT_EV_OWN_STEP = 18,
 };
 
 /* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
@@ -268,10 +270,14 @@ struct gt_ev_string {
 	char bytes[];
 };
 
-struct gt_ev_step { /* ev.step: the step that begins now */
+/*
+ * STEP: ev.step is the step that begins now. OWN_STEP: while captured ranges are the steps, one of
+ * the program's own.
+ */
+struct gt_ev_step {
 	struct gt_ev ev;
 	uint32_t source; /* enum gt_step_source */
-	uint32_t reserved;
+	uint32_t number; /* of the step that begins, as this source counts */
 };
 
 enum gt_call_class {

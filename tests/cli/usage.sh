@@ -27,6 +27,22 @@ try run --step-call m: true
 try run --step-call 'm:f()' true
 try run --step-call m:f --step-source api true
 try run --step-call m:f --step-range step true
+try run --capture-range sometimes true
+try run --capture-range nvtx: true
+try run --capture-range 'nvtx:(@domain' true
+try run --capture-range time true
+try run --capture-range nvtx:x --delay 5 true
+try run --capture-range steps --duration 1s true
+try run --capture-range cuda-profiler --active 5 true
+try run --capture-range cuda-profiler --activities cpu true
+try run --capture-range none --capture-end stop true
+try run --capture-range none --step-source api true
+try run --capture-range nvtx:x --capture-end never true
+try run --capture-range nvtx:x --capture-end repeat:0 true
+try run --capture-end repeat true
+try run --delay 5 --capture-end repeat true
+try run --delay soon true
+try run --duration 0 true
 try run --max-buffer 1M true
 try run --max-buffer 1T true
 try run --name a/b true

@@ -4,6 +4,8 @@
  */
 #include "sim.h"
 
+#include <cudaProfiler.h>
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -111,6 +113,11 @@ typedef struct {
 } no_params;
 #define cudaDeviceSynchronize_v3020_params no_params
 RUNTIME_API(cudaDeviceSynchronize, 3020, (void), (0), cuCtxSynchronize())
+
+#define cudaProfilerStart_v4000_params no_params
+#define cudaProfilerStop_v4000_params  no_params
+RUNTIME_API(cudaProfilerStart, 4000, (void), (0), cuProfilerStart())
+RUNTIME_API(cudaProfilerStop, 4000, (void), (0), cuProfilerStop())
 
 cudaError_t cudaPeekAtLastError(void)
 {

@@ -175,6 +175,8 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscrib
 	if (enable)
 		sim_callback_unsettle();
 	atomic_store(&enabled[domain][cbid], enable != 0);
+	if (!enable)
+		simgpu_tools_changed();
 	return CUPTI_SUCCESS;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "driver.h"
 
+#include <cudaProfiler.h>
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
@@ -358,3 +360,16 @@ bool simgpu_context_device(CUcontext ctx, uint32_t *ret)
 	*ret = (uint32_t)ctx->device;
 	return true;
 }
+
+/* ---- profiling ---- */
+
+/* A tool is to act on these, by their callbacks: without one they do nothing. */
+static CUresult profile(void)
+{
+	return sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+typedef struct sim_no_params cuProfilerStart_params;
+typedef struct sim_no_params cuProfilerStop_params;
+DRIVER_API(cuProfilerStart, (void), (0), profile())
+DRIVER_API(cuProfilerStop, (void), (0), profile())

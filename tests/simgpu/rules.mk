@@ -6,7 +6,7 @@ SIM_LIBS = $(SIMGPU)/libcuda.so.1 $(SIMGPU)/libcudart.so.13 $(SIMGPU)/libcupti.s
 SIM_BIN  = $(SIMGPU)/train $(SIMGPU)/train-ptds $(SIMGPU)/conform
 SIM_NAMES = $(SIMGPU)/include/cupti_driver_names.h $(SIMGPU)/include/cupti_runtime_names.h
 
-SIM_TRAIN_OBJ  = $(addprefix $(SIMGPU)/obj/,train_nccl.o train_options.o train_profiler.o truth.o)
+SIM_TRAIN_OBJ  = $(addprefix $(SIMGPU)/obj/,train_nccl.o train_options.o train_profiler.o train_ranges.o truth.o)
 SIM_CUDA_OBJ   = $(addprefix $(SIMGPU)/obj/,device.o faults.o graph.o launch.o memory.o stream.o submit.o)
 SIM_CUDART_OBJ = $(SIMGPU)/obj/cudart.o
 SIM_CUPTI_OBJ  = $(addprefix $(SIMGPU)/obj/,cupti_activity.o cupti_buffer.o cupti_callback.o cupti_record.o)

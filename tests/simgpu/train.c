@@ -381,8 +381,10 @@ static void run_step(uint64_t step, pthread_barrier_t *barrier)
 	if (strcmp(options.marks, "nvtx") == 0)
 		push("train step");
 	pthread_barrier_wait(barrier);
+	train_ranges(&options, 'b', step);
 	forward();
 	backward();
+	train_ranges(&options, 'm', step);
 	optimizer(step);
 	if (options.silent)
 		silent_calls();
@@ -402,6 +404,7 @@ static void run_step(uint64_t step, pthread_barrier_t *barrier)
 	if (strcmp(options.marks, "nvtx") == 0)
 		nvtxRangePop();
 	mark(step);
+	train_ranges(&options, 'e', step);
 }
 
 int main(int argc, char **argv)
@@ -415,6 +418,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* who is told may have gone */
 	nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), "main loop");
 	tell("pid", (uint64_t)getpid());
+	train_ranges(&options, 's', 0);
 	set_up();
 	if (options.nccl)
 		train_nccl_init();

@@ -37,6 +37,10 @@ struct train_options {
 #undef TRAIN_FIELD
 	const char *marks; /* api, nvtx, nvtx-mark or none */
 	const char *truth; /* file, NULL: none */
+	const char *range; /* what --ranges are: cuda, driver, nvtx, start or domain */
+	/* "+3 -5": one begins at the start of step 3 and ends behind step 5. "m": in the middle of
+	 * the step; "t": by another thread; "+s": before anything is set up. NULL: none. */
+	const char *ranges;
 	const char *tools; /* steps in which to wait for a tool to listen: ",2,3,", NULL: none */
 };
 
@@ -52,6 +56,9 @@ void train_close_descriptors(int keep1, int keep2);
  */
 void train_profiler_start(void);
 void train_profiler_stop(void);
+
+/* Begin and end the ranges of this moment: 's', 'b' before a step, 'm' in it, 'e' behind it. */
+void train_ranges(const struct train_options *options, char moment, uint64_t step);
 
 /* NCCL makes a communicator; it is called in a step, and launches its kernels by this. */
 void train_nccl_init(void);

@@ -18,19 +18,22 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 {
 	enum { NUMBERS_BEGIN = 256 };
 #define TRAIN_DEFAULT(field, option, value, help) .field = value,
-	struct train_options defaults = { TRAIN_NUMBERS(TRAIN_DEFAULT).marks = "api" };
+	struct train_options defaults = { TRAIN_NUMBERS(TRAIN_DEFAULT).marks = "api",
+					  .range = "cuda" };
 #undef TRAIN_DEFAULT
 	int *const fields[] = {
 #define TRAIN_ADDRESS(field, option, value, help) &ret->field,
 		TRAIN_NUMBERS(TRAIN_ADDRESS)
 #undef TRAIN_ADDRESS
 	};
-	struct option table[ARRAY_SIZE(fields) + 4] = {
+	struct option table[ARRAY_SIZE(fields) + 6] = {
 #define TRAIN_OPTION(field, option, value, help) { option, required_argument, NULL, 0 },
 		TRAIN_NUMBERS(TRAIN_OPTION)
 #undef TRAIN_OPTION
 			{ "marks", required_argument, NULL, 'm' },
 		{ "truth", required_argument, NULL, 't' },
+		{ "range", required_argument, NULL, 'r' },
+		{ "ranges", required_argument, NULL, 's' },
 		{ "tools-at", required_argument, NULL, 'l' },
 	};
 	int c;
@@ -43,6 +46,10 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 			ret->marks = optarg;
 		else if (c == 't')
 			ret->truth = optarg;
+		else if (c == 'r')
+			ret->range = optarg;
+		else if (c == 's')
+			ret->ranges = optarg;
 		else if (c == 'l')
 			ret->tools = optarg;
 		else if (c >= NUMBERS_BEGIN)

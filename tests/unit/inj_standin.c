@@ -2,6 +2,7 @@
  * inj_standin.c - the core's functions, for tests of one part of the injection.
  */
 #include "inj_standin.h"
+#include "capture.h"
 #include "py_stacks.h"
 
 #include <pthread.h>
@@ -140,6 +141,30 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	assert_int_equal(source, GT_STEP_NVTX);
 	assert_int_equal(key, 0);
 	standin.steps++;
+}
+
+bool inj_capture_is_name(const char *bytes, size_t len)
+{
+	standin.regex_runs++;
+	return len >= 7 && !memcmp(bytes, "capture", 7);
+}
+
+const char *inj_capture_domain(void)
+{
+	return "of captures";
+}
+
+/* As the real one, the first one switches recording on. */
+void inj_capture_range_begins(void)
+{
+	standin.captures++;
+	standin.recording = true;
+}
+
+void inj_capture_range_ends(void)
+{
+	standin.captures--;
+	standin.recording = false;
 }
 
 bool inj_is_step_name(const char *bytes, size_t len)

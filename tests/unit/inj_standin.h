@@ -27,6 +27,7 @@ struct standin {
 	bool intern_fails; /* inj_intern() fails */
 	int starts;        /* calls of inj_start(), inj_step(), inj_is_step_name() */
 	int steps;
+	int captures; /* open ones */
 	int regex_runs;
 	size_t event_count;
 	struct standin_event events[STANDIN_EVENTS_MAX];

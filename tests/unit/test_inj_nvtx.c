@@ -14,7 +14,10 @@
 #include <cmocka.h>
 
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
-extern bool nvtx_has_step_range;
+extern uint8_t nvtx_wanted_marks;
+
+#define NVTX_STEP     2
+#define NVTX_CAPTURED 4
 
 /* ---- helpers ---- */
 
@@ -22,7 +25,7 @@ static int reset(void **state)
 {
 	(void)state;
 	standin_reset();
-	nvtx_has_step_range = false;
+	nvtx_wanted_marks = 0;
 	return 0;
 }
 
@@ -384,7 +387,7 @@ static void test_steps(void **state)
 	nvtxRangeId_t id;
 
 	(void)state;
-	nvtx_has_step_range = true;
+	nvtx_wanted_marks = NVTX_STEP;
 	standin.recording = false;
 	nvtxMarkA("step"); /* each mark ends a step */
 	assert_int_equal(standin.steps, 1);
@@ -409,7 +412,7 @@ static void test_steps(void **state)
 	assert_event(0, GT_EV_RANGE_START, standin.events[1].range_id, "step");
 	assert_event(1, GT_EV_RANGE_END, standin.events[0].range_id, NULL);
 
-	nvtx_has_step_range = false;
+	nvtx_wanted_marks = 0;
 	standin.regex_runs = 0;
 	nvtxMarkA("step");
 	assert_int_equal(standin.steps, 4);
@@ -424,7 +427,7 @@ static void test_step_cache(void **state)
 	char name[16];
 
 	(void)state;
-	nvtx_has_step_range = true;
+	nvtx_wanted_marks = NVTX_STEP;
 	for (int i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name),
 			 i % 2 ? "other" : "step x"); /* one pointer, two texts */
@@ -433,6 +436,57 @@ static void test_step_cache(void **state)
 	}
 	assert_int_equal(standin.steps, 150);
 	assert_int_equal(standin.regex_runs, 3);
+}
+
+/* ---- standin.captures ---- */
+
+static void test_captures(void **state)
+{
+	nvtxDomainHandle_t domain = nvtxDomainCreateA("of captures");
+	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII,
+					     (nvtxMessageValue_t){ .ascii = "capture this" });
+	nvtxRangeId_t id;
+
+	(void)state;
+	nvtx_wanted_marks = NVTX_CAPTURED;
+	standin.recording = false;
+	nvtxRangePushA("capture, in another domain");
+	nvtxRangePop();
+	nvtxDomainMarkEx(domain, &a); /* a mark is no range */
+	assert_int_equal(standin.captures + (int)standin.event_count, 0);
+	nvtxDomainRangePushEx(domain, &a);
+	assert_int_equal(standin.captures, 1);
+	assert_event(0, GT_EV_PUSH, 1, "capture this"); /* it is in the trace of itself */
+	id = nvtxDomainRangeStartEx(domain, &a);
+	assert_int_equal(standin.captures, 2);
+	nvtxDomainRangePop(domain);
+	assert_int_equal(standin.captures, 1);
+	nvtxDomainRangeEnd(domain, id);
+	assert_int_equal(standin.captures, 0);
+	assert_int_equal(standin.event_count, 4);
+	nvtxDomainRangePop(domain); /* of none */
+	assert_int_equal(standin.captures, 0);
+	assert_int_equal(standin.steps, 0);
+}
+
+static void test_captured_step(void **state)
+{
+	nvtxDomainHandle_t domain = nvtxDomainCreateA("of captures");
+	nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "step");
+	nvtxEventAttributes_t step = attributes(NVTX_MESSAGE_TYPE_REGISTERED,
+						(nvtxMessageValue_t){ .registered = string });
+	nvtxEventAttributes_t a =
+		attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "capture" });
+
+	(void)state;
+	nvtx_wanted_marks = NVTX_STEP | NVTX_CAPTURED;
+	nvtxDomainRangePushEx(domain, &step);
+	nvtxDomainRangePushEx(domain, &a); /* within a step's range */
+	assert_int_equal(standin.captures, 1);
+	nvtxDomainRangePop(domain);
+	nvtxDomainRangePop(domain);
+	assert_int_equal(standin.captures, 0);
+	assert_int_equal(standin.steps, 1);
 }
 
 /* ---- the door ---- */
@@ -445,7 +499,7 @@ static void test_inert(void **state)
 
 	(void)state;
 	standin.alive = false;
-	nvtx_has_step_range = true;
+	nvtx_wanted_marks = NVTX_STEP;
 	domain = nvtxDomainCreateA("never seen");
 	string = nvtxDomainRegisterStringA(domain, "never seen");
 	assert_true(domain && string);
@@ -531,6 +585,8 @@ int main(void)
 		TEST(test_threads),
 		TEST(test_steps),
 		TEST(test_step_cache),
+		TEST(test_captures),
+		TEST(test_captured_step),
 		TEST(test_inert),
 		TEST(test_other_clients),
 	};

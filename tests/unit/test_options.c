@@ -183,6 +183,39 @@ static void sizes(void **state)
 	assert_int_equal(opt_parse_size("99999999999999999G", &bytes), -EINVAL);
 }
 
+static void times(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ms;
+	} good[] = { { "0", 0 },          { "5", 5000 },       { "2.5", 2500 },
+		     { "1.0625s", 1062 }, { "500ms", 500 },    { "1.5ms", 1 },
+		     { "10m", 600000 },   { "1.5h", 5400000 }, { "0.001", 1 } };
+	static const char *const bad[] = { "",
+					   "s",
+					   ".5",
+					   "5.",
+					   "5.s",
+					   "5 s",
+					   "-1",
+					   "1e3",
+					   "5S",
+					   "5min",
+					   "1.5.5",
+					   "99999999999999999999",
+					   "9999999999999999999s",
+					   "1.00000000000" };
+	uint64_t ms;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(opt_parse_time(good[i].text, &ms), 0);
+		assert_int_equal(ms, good[i].ms);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(opt_parse_time(bad[i], &ms), -EINVAL);
+}
+
 static void help(void **state)
 {
 	char operands_[16], text[1024] = "";
@@ -212,7 +245,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forms),  cmocka_unit_test(operands), cmocka_unit_test(unknown),
-		cmocka_unit_test(values), cmocka_unit_test(sizes),    cmocka_unit_test(help),
+		cmocka_unit_test(values), cmocka_unit_test(sizes),    cmocka_unit_test(times),
+		cmocka_unit_test(help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

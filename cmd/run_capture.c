@@ -1,0 +1,162 @@
+#include "base.h"
+#include "die.h"
+#include "run_options.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const char nvtx[] = "nvtx:";
+
+static enum run_capture parse_range(const char *text)
+{
+	if (!strcmp(text, "steps"))
+		return RUN_CAPTURE_STEPS;
+	if (!strcmp(text, "cuda-profiler"))
+		return RUN_CAPTURE_PROFILER;
+	if (!strcmp(text, "time"))
+		return RUN_CAPTURE_TIME;
+	if (!strncmp(text, nvtx, strlen(nvtx)) && text[strlen(nvtx)])
+		return RUN_CAPTURE_NVTX;
+	die(STATUS_OWN_FAILURE,
+	    "run: --capture-range takes none, steps, cuda-profiler, nvtx:REGEX or time, not '%s'",
+	    text);
+}
+
+/* How often a range is captured; 0: without end. */
+static uint64_t parse_end(const char *text)
+{
+	static const char repeat[] = "repeat";
+	char *end = NULL;
+	uint64_t count;
+
+	if (!text || !strcmp(text, "stop"))
+		return 1;
+	if (!strcmp(text, repeat))
+		return 0;
+	if (!strncmp(text, "repeat:", strlen("repeat:")) && text[strlen("repeat:")] >= '0' &&
+	    text[strlen("repeat:")] <= '9') {
+		count = strtoull(text + strlen("repeat:"), &end, 10);
+		if (!*end && count && count <= GT_SCHEDULE_MAX)
+			return count;
+	}
+	die(STATUS_OWN_FAILURE, "run: --capture-end takes stop, repeat or repeat:N, not '%s'",
+	    text);
+}
+
+static void exclude(const struct run_options *run, bool given, const char *option)
+{
+	if (given)
+		die(STATUS_OWN_FAILURE, "run: --%s and --capture-range %s exclude each other",
+		    option, run->capture_range);
+}
+
+/* Of steps, where others than steps are captured. */
+static void exclude_schedule(const struct run_options *run)
+{
+	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT, *given = &run->schedule;
+
+	exclude(run, given->skip_first != standard.skip_first, "skip-first");
+	exclude(run, given->wait != standard.wait, "wait");
+	exclude(run, given->warmup != standard.warmup, "warmup");
+	exclude(run, given->active != standard.active, "active");
+	exclude(run, given->repeat != standard.repeat, "repeat");
+	exclude(run, given->skip_first_wait, "skip-first-wait");
+}
+
+/* As with --step-source none. */
+static void capture_all(struct run_options *run)
+{
+	exclude(run, run->step_source != RUN_STEP_AUTO && run->step_source != RUN_STEP_NONE,
+		"step-source");
+	exclude(run, run->step_range, "step-range");
+	run->step_source = RUN_STEP_NONE;
+	run->capture = RUN_CAPTURE_STEPS;
+}
+
+static void check_time(const struct run_options *run, uint64_t repeat)
+{
+	if (run->capture != RUN_CAPTURE_TIME) {
+		exclude(run, run->delay_ms, "delay");
+		exclude(run, run->duration_ms, "duration");
+	} else if (!run->delay_ms && !run->duration_ms) {
+		die(STATUS_OWN_FAILURE, "run: --capture-range time needs --delay or --duration");
+	} else if (repeat != 1 && !run->duration_ms) {
+		die(STATUS_OWN_FAILURE, "run: --capture-end repeat needs --duration");
+	}
+}
+
+static void check_nvtx(const struct run_options *run)
+{
+	const char *text = run->capture_range + strlen(nvtx), *at = strrchr(text, '@');
+	char name[RUN_CAPTURE_TEXT_MAX];
+
+	if (strlen(text) > 1000)
+		die(STATUS_OWN_FAILURE, "run: --capture-range is too long");
+	snprintf(name, sizeof(name), "%.*s", at ? (int)(at - text) : (int)strlen(text), text);
+	run_check_regex("capture-range", name);
+}
+
+void run_capture_check(struct run_options *run)
+{
+	struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
+
+	if (!run->capture_range && (run->delay_ms || run->duration_ms))
+		run->capture_range = "time";
+	if (!run->capture_range && run->capture_end)
+		die(STATUS_OWN_FAILURE, "run: --capture-end needs --capture-range");
+	if (!run->capture_range)
+		return;
+	if (!strcmp(run->capture_range, "none"))
+		capture_all(run);
+	else
+		run->capture = parse_range(run->capture_range);
+	capture.repeat = parse_end(run->capture_end);
+	check_time(run, capture.repeat);
+	if (run->capture == RUN_CAPTURE_STEPS) {
+		exclude(run, run->capture_end, "capture-end");
+		return;
+	}
+	if (run->capture == RUN_CAPTURE_NVTX)
+		check_nvtx(run);
+	exclude(run, run->capture == RUN_CAPTURE_PROFILER && run->no_gpu, "activities cpu");
+	exclude_schedule(run);
+	/* A range of time can be prepared for, the others come when they come. */
+	capture.warmup = run->capture == RUN_CAPTURE_TIME;
+	run->schedule = capture;
+}
+
+static uint64_t monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC;
+}
+
+void run_capture_format(const struct run_options *run, char *buf, size_t len)
+{
+	if (run->capture == RUN_CAPTURE_AUTO)
+		*buf = '\0';
+	else if (run->capture == RUN_CAPTURE_STEPS)
+		snprintf(buf, len, "steps");
+	else if (run->capture != RUN_CAPTURE_TIME)
+		snprintf(buf, len, "%s", run->capture_range);
+	else
+		snprintf(buf, len, "time:%llu,%llu,%llu",
+			 (unsigned long long)(monotonic_ms() + run->delay_ms),
+			 (unsigned long long)run->duration_ms, (unsigned long long)run->delay_ms);
+}
+
+void run_capture_describe(const struct run_options *run, char *buf, size_t len)
+{
+	switch (run->capture) {
+	case RUN_CAPTURE_NVTX:
+		snprintf(buf, len, "the NVTX range '%s'", run->capture_range + strlen(nvtx));
+		break;
+	case RUN_CAPTURE_TIME:
+		snprintf(buf, len, "%.3g s after the start", (double)run->delay_ms / 1000);
+		break;
+	default:
+		snprintf(buf, len, "cudaProfilerStart()");
+	}
+}

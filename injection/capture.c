@@ -1,0 +1,213 @@
+/*
+ * capture.c - captured ranges (--capture-range): what begins and ends them. Each is a mark of
+ * GT_STEP_CAPTURE, so that all else is as with steps.
+ */
+#include "capture.h"
+#include "events.h"
+
+#include <regex.h>
+#include <stdlib.h>
+
+/* How long before its beginning a range of time is warmed up. */
+#define WARM_UP_MS 100
+/* And how often is looked whether all is on by then. */
+#define RETRY_MS 10
+
+/* ---- by calls and ranges of the program ---- */
+
+static _Atomic uint32_t wanted; /* ranges of it that are open; one is captured from the first on */
+static _Atomic uint32_t begun;  /* as has been marked */
+
+/* Several threads may come here at once: who sees a difference marks it. */
+static void follow_wanted(void)
+{
+	uint32_t is, is_wanted;
+
+	for (;;) {
+		is = atomic_load(&begun);
+		is_wanted = atomic_load(&wanted) > 0;
+		if (is == is_wanted)
+			return;
+		if (atomic_compare_exchange_strong(&begun, &is, is_wanted))
+			inj_step(GT_STEP_CAPTURE, 0);
+	}
+}
+
+/* Obeyed without having been asked for: only by a program of which no step was seen so far. */
+static bool obeys_calls(void)
+{
+	if (inj_config.capture == INJ_CAPTURE_PROFILER)
+		return true;
+	return inj_config.capture == INJ_CAPTURE_AUTO &&
+	       (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_KEEP ||
+		atomic_load_explicit(&inj_arena->step_source, memory_order_relaxed) ==
+			GT_STEP_CAPTURE);
+}
+
+enum inj_capture_call inj_capture_call_of(const char *name)
+{
+	if (!strcmp(name, "cudaProfilerStart") || !strcmp(name, "cuProfilerStart"))
+		return INJ_CALL_BEGINS;
+	if (!strcmp(name, "cudaProfilerStop") || !strcmp(name, "cuProfilerStop"))
+		return INJ_CALL_ENDS;
+	return INJ_CALL_NO_MARK;
+}
+
+bool inj_capture_hears(void)
+{
+	return inj_config.capture == INJ_CAPTURE_AUTO || inj_config.capture == INJ_CAPTURE_PROFILER;
+}
+
+void inj_capture_call(enum inj_capture_call call)
+{
+	if (!obeys_calls())
+		return;
+	/* They do not nest: CUDA ignores a second Start and a second Stop. */
+	atomic_store(&wanted, call == INJ_CALL_BEGINS);
+	follow_wanted();
+}
+
+void inj_capture_range_begins(void)
+{
+	atomic_fetch_add(&wanted, 1);
+	follow_wanted();
+}
+
+void inj_capture_range_ends(void)
+{
+	uint32_t count = atomic_load(&wanted);
+
+	do {
+		if (!count)
+			return;
+	} while (!atomic_compare_exchange_weak(&wanted, &count, count - 1));
+	follow_wanted();
+}
+
+/* ---- by time ---- */
+
+static struct {
+	uint64_t begin_ms;  /* of the next or current range, by inj_now_ms() */
+	uint64_t length_ms; /* 0: to the end */
+	uint64_t pause_ms;
+	uint64_t due_ms; /* the next mark */
+	uint64_t marks;
+} timed;
+
+/* "BEGIN,LENGTH,PAUSE" */
+static bool parse_time(const char *text)
+{
+	uint64_t *const fields[] = { &timed.begin_ms, &timed.length_ms, &timed.pause_ms };
+	char *end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		*fields[i] = strtoull(text, &end, 10);
+		if (end == text || *end != (i + 1 < ARRAY_SIZE(fields) ? ',' : '\0'))
+			return false;
+		text = end + 1;
+	}
+	return true;
+}
+
+static uint64_t warm_up_ms(void)
+{
+	return timed.begin_ms - GT_MIN(timed.begin_ms, WARM_UP_MS);
+}
+
+/* A range that is over when the process begins is none of its. */
+static void skip_past(uint64_t now_ms)
+{
+	while (timed.length_ms && timed.begin_ms + timed.length_ms <= now_ms) {
+		if (inj_config.schedule.repeat == 1) {
+			timed.due_ms = UINT64_MAX;
+			return;
+		}
+		timed.begin_ms += timed.length_ms + timed.pause_ms;
+	}
+	timed.due_ms = warm_up_ms();
+}
+
+uint32_t inj_capture_follow(void)
+{
+	uint64_t now_ms, end_ms;
+
+	if (inj_config.capture != INJ_CAPTURE_TIME)
+		return UINT32_MAX;
+	now_ms = inj_now_ms();
+	if (!timed.marks && !timed.due_ms)
+		skip_past(now_ms);
+	if (now_ms < timed.due_ms)
+		return (uint32_t)GT_MIN(timed.due_ms - now_ms, UINT32_MAX);
+	/* It is not waited for: while the program's own profiler runs, it is not on. */
+	if (timed.marks % 3 == 1 && !atomic_load_explicit(&inj_live.armed, memory_order_relaxed))
+		return RETRY_MS;
+	inj_step(GT_STEP_CAPTURE, 0);
+	switch (timed.marks++ % 3) {
+	case 0:
+		timed.due_ms = timed.begin_ms;
+		break;
+	case 1:
+		end_ms = timed.begin_ms + timed.length_ms;
+		timed.due_ms = end_ms > now_ms ? end_ms : now_ms + timed.length_ms;
+		if (!timed.length_ms)
+			timed.due_ms = UINT64_MAX;
+		break;
+	default:
+		timed.begin_ms = timed.due_ms + timed.pause_ms;
+		timed.due_ms = warm_up_ms();
+	}
+	return 0;
+}
+
+/* ---- which ---- */
+
+static regex_t regex;
+static const char *domain; /* NULL: any */
+
+bool inj_capture_is_name(const char *bytes, size_t len)
+{
+	regmatch_t range = { .rm_so = 0, .rm_eo = (regoff_t)len };
+
+	return !regexec(&regex, bytes, 1, &range, REG_STARTEND);
+}
+
+const char *inj_capture_domain(void)
+{
+	return domain;
+}
+
+/* "REGEX" or "REGEX@DOMAIN" */
+static bool parse_range(const char *text)
+{
+	static char copy[sizeof(inj_config.step_range)];
+	char *at;
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
+		return false;
+	at = strrchr(copy, '@');
+	if (at) {
+		*at = '\0';
+		domain = strcmp(at + 1, "*") ? at + 1 : NULL;
+	}
+	return !regcomp(&regex, copy, REG_EXTENDED | REG_NOSUB);
+}
+
+bool inj_capture_init(const char *text)
+{
+	if (!text || !*text) {
+		inj_config.capture = INJ_CAPTURE_AUTO;
+	} else if (!strcmp(text, "steps")) {
+		inj_config.capture = INJ_CAPTURE_NONE;
+	} else if (!strcmp(text, "cuda-profiler")) {
+		inj_config.capture = INJ_CAPTURE_PROFILER;
+	} else if (!strncmp(text, "nvtx:", strlen("nvtx:"))) {
+		inj_config.capture = INJ_CAPTURE_NVTX;
+		return parse_range(text + strlen("nvtx:"));
+	} else if (!strncmp(text, "time:", strlen("time:"))) {
+		inj_config.capture = INJ_CAPTURE_TIME;
+		return parse_time(text + strlen("time:"));
+	} else {
+		return false;
+	}
+	return true;
+}
