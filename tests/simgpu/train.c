@@ -378,10 +378,10 @@ static void run_step(uint64_t step, pthread_barrier_t *barrier)
 	if (options.wait_fd >= 0 && read(options.wait_fd, &byte, 1) != 1)
 		exit(97);
 	events_of(step);
+	train_ranges(&options, 'b', step);
 	if (strcmp(options.marks, "nvtx") == 0)
 		push("train step");
 	pthread_barrier_wait(barrier);
-	train_ranges(&options, 'b', step);
 	forward();
 	backward();
 	train_ranges(&options, 'm', step);
