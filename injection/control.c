@@ -76,20 +76,36 @@ void inj_tell(enum gt_phase_what what, uint64_t cycle, uint64_t value)
 		check(send_phase(what, cycle, value));
 }
 
+static void take_message(int type, const union inj_message *msg)
+{
+	switch (type) {
+	case GT_MSG_STOP:
+		inj_control_stop();
+		return;
+	case GT_MSG_PLAN:
+		inj_window_plan(&msg->plan);
+		return;
+	case GT_MSG_CANCEL:
+		inj_window_cancel(msg->cycle.cycle);
+		return;
+	case GT_MSG_DRAINED:
+		if (msg->cycle.cycle < ctl->closed_cycle)
+			return;
+		ctl->draining = false;
+		ctl->drain_end_ms = 0;
+	}
+}
+
 static void read_messages(void)
 {
-	uint64_t cycle;
+	union inj_message msg;
 	int type;
 
-	while (!ctl->mute && !ctl->stopped && (type = inj_transport_recv(&cycle)) != 0) {
+	while (!ctl->mute && !ctl->stopped && (type = inj_transport_recv(&msg)) != 0) {
 		if (type < 0)
 			check(type);
-		else if (type == GT_MSG_STOP)
-			inj_control_stop();
-		else if (type == GT_MSG_DRAINED && cycle >= ctl->closed_cycle) {
-			ctl->draining = false;
-			ctl->drain_end_ms = 0;
-		}
+		else
+			take_message(type, &msg);
 	}
 }
 
@@ -198,7 +214,7 @@ static void *control_main(void *arg)
 
 	(void)arg;
 	for (;;) {
-		request = atomic_load(&inj_live.request);
+		request = atomic_load(&inj_arena->request);
 		if (atomic_load_explicit(&exiting, memory_order_relaxed)) {
 			follow_attach();
 			inj_tell_devices();
@@ -295,7 +311,7 @@ void inj_control_exit(void)
 	/* With a window open, or one that the control thread has not heard of the end of. */
 	if (atomic_load_explicit(&inj_live.on, memory_order_relaxed) ||
 	    atomic_load_explicit(&inj_live.armed, memory_order_relaxed) ||
-	    atomic_load(&inj_live.request) != atomic_load(&inj_live.done))
+	    atomic_load(&inj_arena->request) != atomic_load(&inj_live.done))
 		inj_control_wait(inj_control_post(), EXIT_WAIT_MS);
 	inj_transport_send(GT_MSG_BYE, &bye, sizeof(bye), 0);
 }

@@ -51,6 +51,12 @@ bool inj_cupti_wanted(void);
  */
 uint32_t inj_window_follow(uint32_t yields);
 
+/* Take the plan and say so, or say that it is late. */
+void inj_window_plan(const struct gt_msg_plan *msg);
+
+/* Take the plan of this cycle back. Its window, should it be open, is none. */
+void inj_window_cancel(uint64_t cycle);
+
 /* The program ends: take what its last calls set going, until end_ms at most. */
 void inj_window_finish(uint64_t end_ms, void (*read_messages)(void));
 

@@ -31,8 +31,7 @@ struct inj_live {
 	_Atomic uint32_t generation; /* of the subscription to CUDA calls; set before heard */
 	_Atomic uint32_t armed;      /* what this phase of the schedule wants is switched on */
 	_Atomic uint32_t on;         /* CUPTI's kinds and callbacks are on */
-	_Atomic uint32_t request;    /* work for the control thread, a counter */
-	_Atomic uint32_t done;       /* the last request it has dealt with */
+	_Atomic uint32_t done;       /* the last request the control thread has dealt with */
 } __attribute__((aligned(INJ_PAGE_MAX)));
 extern struct inj_live inj_live;
 
@@ -116,8 +115,14 @@ int inj_transport_connect(const char *path, const struct gt_msg_hello *hello, in
  */
 int inj_transport_send(enum gt_msg_type type, void *msg, uint32_t size_bytes, int wait_ms);
 
-/* The next message, its type > 0 with *cycle set; 0 none; -EBADF and others as for send. */
-int inj_transport_recv(uint64_t *cycle);
+union inj_message { /* from the collector */
+	struct gt_msg_hdr hdr;
+	struct gt_msg_cycle cycle;
+	struct gt_msg_plan plan;
+};
+
+/* The next message, its type > 0; 0 none; -EBADF and others as for send. */
+int inj_transport_recv(union inj_message *ret);
 
 void inj_transport_forget(void); /* fork child: drop the descriptor without a word */
 
@@ -154,8 +159,17 @@ int inj_steps_init(void); /* 0 or -errno: the regex */
 /* What rules: that of the environment, unless the program's captured ranges took over. */
 const struct gt_schedule *inj_steps_schedule(void);
 
-/* Do the kinds and callbacks have to be on in this step? */
-bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos);
+/* Where this step is in it and in the plans. */
+void inj_steps_at(uint64_t step, struct gt_sched_pos *ret);
+
+/*
+ * Take a plan, unless the program is in the step in which it begins or past it: no mark comes in
+ * between. *ret_step is the step it is in. From the control thread, as the next one.
+ */
+bool inj_steps_plan(const struct gt_plan *plan, uint32_t *ret_step);
+
+/* Take the plan of this cycle back, if it is the newest. */
+void inj_steps_cancel(uint64_t cycle);
 
 /* The source of the steps once it cannot change any more, GT_STEP_NONE before. */
 enum gt_step_source inj_steps_frozen(void);

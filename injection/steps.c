@@ -105,20 +105,86 @@ const struct gt_schedule *inj_steps_schedule(void)
 	return &inj_config.schedule;
 }
 
-bool inj_steps_wanted(uint64_t step, struct gt_sched_pos *ret_pos)
-{
-	const struct gt_schedule *sched = inj_steps_schedule();
+/*
+ * The plans, as in struct gt_plans: each in one word, and its number beside it, by which threads
+ * only tell windows apart. Whoever changes them begins with the oldest and whoever reads them with
+ * the newest one, so that a plan may be seen twice, but not missed.
+ */
+static _Atomic uint64_t plan_words[GT_PLANS_KEPT];
+static _Atomic uint64_t plan_cycles[GT_PLANS_KEPT];
 
-	gt_schedule_at(sched, step, ret_pos);
-	switch (ret_pos->phase) {
-	case GT_PHASE_WARMUP:
-	case GT_PHASE_ACTIVE:
-		return true;
-	case GT_PHASE_IDLE:
-		return !sched->warmup && !sched->capture && ret_pos->steps_to_active == 1;
-	default:
+static uint64_t plan_word(const struct gt_plan *plan)
+{
+	return plan->first_step | (uint64_t)plan->warmup << 32 | (uint64_t)plan->active << 40;
+}
+
+static void load_plans(struct gt_plans *ret)
+{
+	for (size_t i = 0; i < GT_PLANS_KEPT; i++) {
+		uint64_t word = atomic_load(&plan_words[i]);
+
+		ret->list[i] = (struct gt_plan){
+			.cycle = atomic_load(&plan_cycles[i]),
+			.first_step = (uint32_t)word,
+			.warmup = (uint32_t)(word >> 32 & GT_PLAN_WARMUP_MAX),
+			.active = (uint32_t)(word >> 40),
+		};
+	}
+}
+
+static void store_plans(const struct gt_plans *plans)
+{
+	for (size_t i = GT_PLANS_KEPT; i-- > 0;) {
+		atomic_store(&plan_cycles[i], plans->list[i].cycle);
+		atomic_store(&plan_words[i], plan_word(&plans->list[i]));
+	}
+}
+
+void inj_steps_at(uint64_t step, struct gt_sched_pos *ret)
+{
+	struct gt_plans plans;
+
+	load_plans(&plans);
+	gt_plans_at(inj_steps_schedule(), &plans, step, ret);
+}
+
+static bool is_armed(uint32_t step)
+{
+	struct gt_sched_pos pos;
+
+	inj_steps_at(step, &pos);
+	return pos.armed;
+}
+
+bool inj_steps_plan(const struct gt_plan *plan, uint32_t *ret_step)
+{
+	struct gt_plans plans;
+	uint64_t word, frozen;
+
+	load_plans(&plans);
+	if (gt_plans_check(inj_steps_schedule(), &plans, plan) < 0) {
+		*ret_step = RULING_STEP(atomic_load(&ruling));
 		return false;
 	}
+	gt_plans_add(&plans, plan);
+	store_plans(&plans);
+	/* A mark that is not seen here sees the plan; and its steps are of the source it is for. */
+	word = atomic_load(&ruling);
+	do {
+		*ret_step = RULING_STEP(word);
+		if (*ret_step >= gt_plan_begin(plan)) {
+			inj_steps_cancel(plan->cycle);
+			return false;
+		}
+		frozen = RULING_SOURCE(word) == GT_STEP_NONE ? word : word | RULING_FROZEN;
+	} while (!atomic_compare_exchange_weak(&ruling, &word, frozen));
+	return true;
+}
+
+void inj_steps_cancel(uint64_t cycle)
+{
+	if (atomic_load(&plan_cycles[0]) == cycle)
+		atomic_store(&plan_words[0], 0);
 }
 
 enum gt_step_source inj_steps_frozen(void)
@@ -147,9 +213,9 @@ static bool phase_changes(uint32_t from, uint32_t to)
 {
 	struct gt_sched_pos a, b;
 
-	if (inj_steps_wanted(from, &a) != inj_steps_wanted(to, &b))
-		return true;
-	return a.phase != b.phase || a.cycle != b.cycle;
+	inj_steps_at(from, &a);
+	inj_steps_at(to, &b);
+	return a.armed != b.armed || a.phase != b.phase || a.cycle != b.cycle;
 }
 
 /* The program is in this step now, by this source. */
@@ -173,14 +239,12 @@ static void enter_step(uint32_t step, enum gt_step_source source)
 static void own_step(enum gt_step_source source, uint32_t count)
 {
 	uint64_t new, old = atomic_load_explicit(&own_ruling, memory_order_relaxed);
-	struct gt_sched_pos pos;
 	struct gt_ev_step *ev;
 
 	do {
 		if (!may_rule(old, source, count))
 			return;
-		new = RULING_WORD(count, source,
-				  old & RULING_FROZEN || inj_steps_wanted(inj_step_now(), &pos));
+		new = RULING_WORD(count, source, old & RULING_FROZEN || is_armed(inj_step_now()));
 	} while (!atomic_compare_exchange_weak(&own_ruling, &old, new));
 	ev = inj_reserve(GT_EV_OWN_STEP, sizeof(*ev));
 	if (!ev)
@@ -195,7 +259,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	struct gt_sched_pos pos;
 	uint64_t old, new;
 	uint32_t count, mode = GT_MODE_KEEP, ticket;
-	bool first, wanted, own;
+	bool first, own;
 
 	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
 		return;
@@ -209,8 +273,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 		own = is_captured(old) && source != GT_STEP_CAPTURE;
 		if (!own && !may_rule(old, source, count))
 			return;
-		new = own ? old
-			  : RULING_WORD(count, source, frozen || inj_steps_wanted(count, &pos));
+		new = own ? old : RULING_WORD(count, source, frozen || is_armed(count));
 	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
 
 	if (is_captured(new) && !is_captured(old)) /* there may be a claim */
@@ -226,9 +289,9 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
 		return;
-	wanted = inj_steps_wanted(RULING_STEP(old), &pos);
+	inj_steps_at(count, &pos);
 	/* Until the control thread has caught up: it may just be switching off what is on. */
-	if (wanted != inj_steps_wanted(count, &pos) || first)
+	if (is_armed(RULING_STEP(old)) != pos.armed || first)
 		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
 	ticket = inj_control_post();
 	/* A window that opens before it is switched on would miss its beginning. */

@@ -122,27 +122,22 @@ int inj_transport_send(enum gt_msg_type type, void *msg, uint32_t size_bytes, in
 	return send(sock, msg, size_bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int inj_transport_recv(uint64_t *cycle)
+int inj_transport_recv(union inj_message *ret)
 {
-	union {
-		struct gt_msg_hdr hdr;
-		struct gt_msg_cycle cycle;
-		char room[GT_MSG_MAX];
-	} msg;
 	ssize_t n;
 
 	if (!ours())
 		return -EBADF;
-	n = recv(sock, &msg, sizeof(msg), MSG_DONTWAIT);
+	n = recv(sock, ret, sizeof(*ret), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (!n)
 		return -EPIPE;
-	if ((size_t)n != sizeof(msg.cycle) || msg.hdr.magic != GT_WIRE_MAGIC ||
-	    msg.hdr.version != GT_WIRE_VERSION || !msg.hdr.type)
+	if ((size_t)n < sizeof(ret->hdr) || ret->hdr.magic != GT_WIRE_MAGIC ||
+	    ret->hdr.version != GT_WIRE_VERSION || !ret->hdr.type ||
+	    (size_t)n != (ret->hdr.type == GT_MSG_PLAN ? sizeof(ret->plan) : sizeof(ret->cycle)))
 		return -EPROTO;
-	*cycle = msg.cycle.cycle;
-	return msg.hdr.type;
+	return ret->hdr.type;
 }
 
 void inj_transport_forget(void)

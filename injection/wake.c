@@ -1,7 +1,7 @@
 /*
  * wake.c - waking the control thread, and waiting for it. A futex instead of an eventfd: there is
  * no descriptor that the program could close and reuse, so that our wake-up would go into one of
- * its files.
+ * its files. It lies in the arena, for the collector to wake the control thread likewise.
  */
 #include "session.h"
 
@@ -23,20 +23,20 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_
 	struct timespec timeout = { .tv_sec = (time_t)(timeout_ms / 1000),
 				    .tv_nsec = (long)(timeout_ms % 1000 * GT_NSEC_PER_MSEC) };
 
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
 }
 
 static void futex_wake(_Atomic uint32_t *word)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 uint32_t inj_control_post(void)
 {
 	int saved = errno;
-	uint32_t ticket = atomic_fetch_add(&inj_live.request, 1) + 1;
+	uint32_t ticket = atomic_fetch_add(&inj_arena->request, 1) + 1;
 
-	futex_wake(&inj_live.request);
+	futex_wake(&inj_arena->request);
 	errno = saved;
 	return ticket;
 }
@@ -62,5 +62,5 @@ void inj_control_next(uint32_t handled, uint32_t timeout_ms)
 {
 	if (atomic_exchange(&inj_live.done, handled) != handled)
 		futex_wake(&inj_live.done);
-	futex_wait(&inj_live.request, handled, timeout_ms);
+	futex_wait(&inj_arena->request, handled, timeout_ms);
 }

@@ -168,7 +168,7 @@ static void follow_step(uint32_t step)
 	struct gt_sched_pos pos;
 	bool active;
 
-	gt_schedule_at(inj_steps_schedule(), step, &pos);
+	inj_steps_at(step, &pos);
 	active = pos.phase == GT_PHASE_ACTIVE;
 	if (ctl->opened && (!active || pos.cycle != ctl->cycle))
 		close_window(step);
@@ -192,6 +192,38 @@ static void follow_steps(void)
 		told_source = true;
 		inj_tell(GT_WHAT_STEP_SOURCE, ctl->cycle, inj_steps_frozen());
 	}
+}
+
+void inj_window_plan(const struct gt_msg_plan *msg)
+{
+	const struct gt_plan plan = {
+		.cycle = msg->cycle,
+		.first_step = msg->first_step,
+		.warmup = msg->warmup,
+		.active = msg->active,
+	};
+	bool taken;
+	uint32_t step;
+
+	/* Windows of the plans before it that are over by now. */
+	if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS)
+		follow_steps();
+	taken = inj_steps_plan(&plan, &step);
+	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, plan.cycle, step);
+}
+
+void inj_window_cancel(uint64_t cycle)
+{
+	inj_steps_cancel(cycle);
+	if (cycle >= skip_below)
+		return;
+	/* It has begun; the next plan may have its number. */
+	skip_below = cycle;
+	if (ctl->cycle != cycle)
+		return;
+	ctl->opened = false;
+	ctl->draining = false;
+	ctl->drain_end_ms = 0;
 }
 
 /* The program's own torch.profiler comes or goes. */
@@ -251,7 +283,8 @@ bool inj_cupti_wanted(void)
 	case GT_MODE_WHOLE:
 		return true;
 	default:
-		return inj_steps_wanted(inj_step_now(), &pos);
+		inj_steps_at(inj_step_now(), &pos);
+		return pos.armed;
 	}
 }
 

@@ -2,10 +2,12 @@
 #include "arena_reader.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -152,6 +154,14 @@ void gt_arena_close(struct gt_arena *arena)
 uint32_t gt_arena_step(const struct gt_arena *arena)
 {
 	return atomic_load_explicit(&arena_hdr(arena)->step, memory_order_acquire);
+}
+
+void gt_arena_wake(const struct gt_arena *arena)
+{
+	_Atomic uint32_t *request = &arena_hdr(arena)->request;
+
+	atomic_fetch_add(request, 1);
+	syscall(SYS_futex, request, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)

@@ -32,6 +32,11 @@ struct gt_client {
 	uint64_t flushed_ms;
 	uint64_t drained_cycles; /* so many have every record */
 	uint64_t drained_told;   /* so many the process knows of */
+	struct gt_plan plan;     /* that was proposed last */
+	struct gt_plan plan_was; /* that recorder and process know of */
+	bool plan_new;           /* they are to hear of it, */
+	bool plan_decided;       /* and of what became of the one they know of: */
+	bool plan_commit;
 	unsigned int log_lines;
 	bool busy;     /* a worker thread has the recorder */
 	bool kicked;   /* drain again when it is back */
@@ -146,8 +151,21 @@ static int take_hello(struct gt_client *client, const struct gt_msg_hello *hello
 	return 0;
 }
 
+static void take_answer(struct gt_client *client, const struct gt_msg_phase *phase)
+{
+	if (client->info.plan_state != GT_PLAN_ASKED || phase->cycle != client->plan.cycle)
+		return; /* to what was taken back meanwhile */
+	client->info.plan_state = phase->what == GT_WHAT_PLAN_TAKEN ? GT_PLAN_TAKEN : GT_PLAN_LATE;
+	client->info.plan_step = (uint32_t)phase->value;
+	client->config->answered(client->config->owner, client);
+}
+
 static void take_phase(struct gt_client *client, const struct gt_msg_phase *phase)
 {
+	if (phase->what == GT_WHAT_PLAN_TAKEN || phase->what == GT_WHAT_PLAN_LATE) {
+		take_answer(client, phase);
+		return;
+	}
 	if (phase->what == GT_WHAT_ATTACHED) {
 		client->info.hello.cupti_version = phase->cupti_version;
 		client->info.hello.driver_version = phase->driver_version;
@@ -223,6 +241,70 @@ static void read_messages(struct gt_client *client)
 	} else if (rc < 0) {
 		refuse(client, &err);
 	}
+}
+
+/* ---- plans ---- */
+
+bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan)
+{
+	if (!client->recorder || client->gone || client->stopping || client->fd < 0)
+		return false;
+	client->plan = *plan;
+	client->plan_new = true;
+	client->info.plan_state = GT_PLAN_ASKED;
+	client->kicked = true;
+	advance(client);
+	return true;
+}
+
+void gt_client_decide(struct gt_client *client, bool commit)
+{
+	if (client->info.plan_state == GT_PLAN_NONE)
+		return;
+	client->plan_decided = !client->plan_new; /* else nobody knows of it yet */
+	client->plan_new = false;
+	client->plan_commit = commit && client->info.plan_state == GT_PLAN_TAKEN;
+	client->info.plan_state = GT_PLAN_NONE;
+	client->kicked = true;
+	advance(client);
+}
+
+uint32_t gt_client_step(const struct gt_client *client)
+{
+	return client->recorder ? gt_recorder_step(client->recorder) : 0;
+}
+
+/* It cannot take part any more. */
+static void drop_plan(struct gt_client *client)
+{
+	if (client->info.plan_state == GT_PLAN_NONE)
+		return;
+	client->info.plan_state = GT_PLAN_NONE;
+	client->config->answered(client->config->owner, client);
+}
+
+/* Between drains: the recorder is to know of a plan before the program does. */
+static void follow_plans(struct gt_client *client)
+{
+	if (client->plan_decided) {
+		client->plan_decided = false;
+		gt_recorder_decide(client->recorder, client->plan_commit);
+		client->info.plans = *gt_recorder_plans(client->recorder);
+		if (!client->plan_commit && client->fd >= 0)
+			gt_message_send(client->fd, GT_MSG_CANCEL, client->plan_was.cycle);
+		gt_recorder_wake(client->recorder);
+	}
+	if (!client->plan_new)
+		return;
+	client->plan_new = false;
+	client->plan_was = client->plan;
+	gt_recorder_hold(client->recorder, &client->plan);
+	if (client->fd >= 0 && !gt_message_send_plan(client->fd, &client->plan)) {
+		gt_recorder_wake(client->recorder);
+		return;
+	}
+	gt_recorder_decide(client->recorder, false);
+	drop_plan(client);
 }
 
 /* ---- drains ---- */
@@ -307,12 +389,16 @@ static void advance(struct gt_client *client)
 	client->gone |= (client->replaced || client->stopping) && client->fd < 0;
 	if (client->gone && client->fd >= 0)
 		read_messages(client); /* what it sent before its end */
+	if (client->gone)
+		drop_plan(client);
 	if (client->gone && !client->recorder) {
 		release(client);
 		return;
 	}
 	if (!client->recorder || !(client->gone || client->kicked))
 		return;
+	if (!client->gone)
+		follow_plans(client);
 	client->finishing = client->gone;
 	client->kicked = false;
 	client->flush_due = client->info.open_cycle &&

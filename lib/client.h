@@ -17,6 +17,13 @@
 
 struct gt_client;
 
+enum gt_plan_state {
+	GT_PLAN_NONE = 0,  /* none was proposed, or the last one is decided on */
+	GT_PLAN_ASKED = 1, /* no answer has come so far */
+	GT_PLAN_TAKEN = 2,
+	GT_PLAN_LATE = 3,
+};
+
 struct gt_client_info {            /* what is known of a process */
 	uint64_t id;               /* from 1, in the order of connecting */
 	struct gt_msg_hello hello; /* its pid is the one the kernel gave */
@@ -31,6 +38,10 @@ struct gt_client_info {            /* what is known of a process */
 	uint64_t open_cycle; /* from 1; 0: no window is open */
 	uint64_t files;      /* completed */
 	bool whole_run;      /* its only file is complete, and has no steps */
+	/* of its plans */
+	struct gt_plans plans;
+	enum gt_plan_state plan_state; /* of the one that was proposed last */
+	uint32_t plan_step;            /* LATE: the step it was in */
 };
 
 /* Told to the owner, on the loop's thread. Pointers are borrowed for the call. */
@@ -60,6 +71,8 @@ struct gt_client_config {
 	void (*released)(void *owner, struct gt_client *client);
 	/* A window was seen to open: it is to be ticked often from now on. */
 	void (*opened)(void *owner);
+	/* It answered to a plan, or is gone. */
+	void (*answered)(void *owner, struct gt_client *client);
 	void *owner;                        /* of these two */
 	uid_t uid;                          /* the only user whose processes are listened to */
 	struct gt_recorder_config recorder; /* path_for and ctx are set by the client */
@@ -81,6 +94,17 @@ void gt_client_tick(struct gt_client *client);
 
 /* Tell the process to stop tracing, and complete its files when it has, or soon after. */
 void gt_client_stop(struct gt_client *client);
+
+/*
+ * Propose a plan, when none is undecided: it is answered by info's plan_state. What happens in its
+ * steps is not read until gt_client_decide(), which makes it a window, or takes it back. false: the
+ * process is not there to be asked.
+ */
+bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan);
+void gt_client_decide(struct gt_client *client, bool commit);
+
+/* The step its process is in at this moment; 0 before its hello. */
+uint32_t gt_client_step(const struct gt_client *client);
 
 /* Send its process a signal, as kill(). */
 void gt_client_kill(struct gt_client *client, int sig);

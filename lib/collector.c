@@ -46,6 +46,14 @@ static void on_opened(void *owner)
 		uv_timer_start(&collector->timer, on_timer, BUSY_EVERY_MS, BUSY_EVERY_MS);
 }
 
+static void on_answered(void *owner, struct gt_client *client)
+{
+	struct gt_collector *collector = owner;
+
+	if (collector->answered)
+		collector->answered(collector->ctx, gt_client_info(client));
+}
+
 static void on_released(void *owner, struct gt_client *client)
 {
 	struct gt_collector *collector = owner;
@@ -152,6 +160,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 		.ctx = collector->ctx,
 		.released = on_released,
 		.opened = on_opened,
+		.answered = on_answered,
 		.owner = collector,
 		.uid = geteuid(),
 		.recorder = collector->recorder,

@@ -18,6 +18,8 @@ struct gt_collector {
 	void *ctx; /* of ops */
 	struct gt_recorder_config recorder;
 	void (*idle)(void *ctx); /* the last client is gone; may be NULL */
+	/* A client answered to a plan, or is gone; not to decide from here. May be NULL. */
+	void (*answered)(void *ctx, const struct gt_client_info *client);
 	/* private */
 	struct gt_client_config client_config;
 	struct gt_client **clients;

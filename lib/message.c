@@ -107,15 +107,33 @@ int gt_message_receive(int fd, union gt_message *ret, int *ret_fd, struct gt_err
 	return 1;
 }
 
+#define HEADER(type_, size)                                                                    \
+	{                                                                                      \
+		.magic = GT_WIRE_MAGIC, .version = GT_WIRE_VERSION, .type = (uint16_t)(type_), \
+		.size_bytes = (uint32_t)(size),                                                \
+	}
+
+static int send_whole(int fd, const void *msg, size_t size)
+{
+	return send(fd, msg, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 int gt_message_send(int fd, enum gt_msg_type type, uint64_t cycle)
 {
-	struct gt_msg_cycle msg = {
-		.hdr = { .magic = GT_WIRE_MAGIC,
-			 .version = GT_WIRE_VERSION,
-			 .type = (uint16_t)type,
-			 .size_bytes = sizeof(msg) },
-		.cycle = cycle,
+	const struct gt_msg_cycle msg = { .hdr = HEADER(type, sizeof(msg)), .cycle = cycle };
+
+	return send_whole(fd, &msg, sizeof(msg));
+}
+
+int gt_message_send_plan(int fd, const struct gt_plan *plan)
+{
+	const struct gt_msg_plan msg = {
+		.hdr = HEADER(GT_MSG_PLAN, sizeof(msg)),
+		.cycle = plan->cycle,
+		.first_step = plan->first_step,
+		.warmup = plan->warmup,
+		.active = plan->active,
 	};
 
-	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return send_whole(fd, &msg, sizeof(msg));
 }

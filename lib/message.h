@@ -7,6 +7,7 @@
 
 #include "base.h"
 #include "err.h"
+#include "schedule.h"
 #include "wire.h"
 
 union gt_message {
@@ -32,7 +33,10 @@ int gt_message_check(union gt_message *msg, size_t size, size_t fd_count, struct
  */
 int gt_message_receive(int fd, union gt_message *ret, int *ret_fd, struct gt_err *err);
 
-/* Send DRAINED or STOP without waiting. 0 or -errno. */
+/* Send DRAINED, STOP or CANCEL without waiting. 0 or -errno. */
 int gt_message_send(int fd, enum gt_msg_type type, uint64_t cycle);
+
+/* Send PLAN likewise. */
+int gt_message_send_plan(int fd, const struct gt_plan *plan);
 
 #endif

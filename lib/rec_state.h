@@ -111,6 +111,8 @@ struct gt_window {
 
 struct gt_recorder {
 	struct gt_recorder_config config;
+	struct gt_plans plans;
+	struct gt_plan held; /* active: there is one */
 	struct gt_msg_hello hello;
 	struct gt_msg_device devices[GT_DEVICES_KEPT];
 	size_t device_count;

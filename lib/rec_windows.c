@@ -226,8 +226,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 		remove_window(rec, rec->windows[0], "too many windows waited for GPU records");
 	if (!first)
 		time_ns = GT_MIN(time_ns, rec->hello.realtime_ns);
-	window = add_window(rec, (uint32_t)pos->cycle, first,
-			    first + gt_windows_schedule(rec)->active - 1,
+	window = add_window(rec, (uint32_t)pos->cycle, first, first + pos->active - 1,
 			    mark ? mark->time_ns : time_ns);
 	if (!window)
 		return NULL;
@@ -235,7 +234,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (rec->yielded == pos->cycle + 1)
 		yield_window(rec, window);
 	hear_close(rec, window);
-	gt_rec_forget(rec, first - GT_MIN(first, gt_windows_schedule(rec)->warmup + 1));
+	gt_rec_forget(rec, first - GT_MIN(first, pos->warmup + 1));
 	return window;
 }
 
@@ -263,7 +262,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	if (rec->cached_valid && rec->cached_step == step)
 		return rec->cached;
 	rec->cached_late = false;
-	gt_schedule_at(sched, step, &pos);
+	gt_plans_at(sched, &rec->plans, step, &pos);
 	if (pos.phase == GT_PHASE_ACTIVE && pos.cycle < GT_WHOLE_ID) {
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
@@ -273,8 +272,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 	rec->cached_step = step;
 	rec->cached_phase = pos.phase;
 	rec->cached_cycle = pos.cycle;
-	rec->cached_armed = pos.phase == GT_PHASE_WARMUP || pos.phase == GT_PHASE_ACTIVE ||
-			    (!sched->warmup && !sched->capture && pos.steps_to_active == 1);
+	rec->cached_armed = pos.armed;
 	rec->cached = window;
 	rec->cached_valid = true;
 	return window;
@@ -477,6 +475,9 @@ static void hear_close(struct gt_recorder *rec, struct gt_window *window)
 	bool whole = window->id == GT_WHOLE_ID;
 
 	if (!close->hdr.type || window->told || (!whole && window->id > close->cycle))
+		return;
+	/* That was a window of the same number whose plan was taken back. */
+	if (!whole && window->id == close->cycle && close->value <= window->first_step)
 		return;
 	if (whole || window->id == close->cycle) {
 		shorten_window(window, close->value);

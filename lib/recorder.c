@@ -162,6 +162,36 @@ void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *dev
 		gt_window_device(rec, rec->windows[w], &rec->devices[i]);
 }
 
+/* ---- plans ---- */
+
+void gt_recorder_hold(struct gt_recorder *rec, const struct gt_plan *plan)
+{
+	rec->held = *plan;
+}
+
+void gt_recorder_decide(struct gt_recorder *rec, bool commit)
+{
+	if (commit)
+		gt_plans_add(&rec->plans, &rec->held);
+	rec->held.active = 0;
+	rec->cached_valid = false;
+}
+
+const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec)
+{
+	return &rec->plans;
+}
+
+uint32_t gt_recorder_step(const struct gt_recorder *rec)
+{
+	return gt_arena_step(rec->arena);
+}
+
+void gt_recorder_wake(const struct gt_recorder *rec)
+{
+	gt_arena_wake(rec->arena);
+}
+
 /* ---- reading ---- */
 
 static void flush_windows(struct gt_recorder *rec, bool due)
@@ -298,9 +328,9 @@ static bool knows_records(const struct gt_recorder *rec)
 /*
  * Read what the arena holds. The order of the looks matters, since the target goes on writing:
  * DONE records, then how far events go, then all names. So a record's names, and what an event
- * refers to, are known when it is read.
+ * refers to, are known when it is read. false: nothing but names is, because of a plan.
  */
-static void read_arena(struct gt_recorder *rec, bool gone)
+static bool read_arena(struct gt_recorder *rec, bool gone)
 {
 	struct record_chunks records = { .chunks = rec->chunks[RECORDS] };
 	size_t events;
@@ -312,12 +342,16 @@ static void read_arena(struct gt_recorder *rec, bool gone)
 		records.count = CHUNKS_PER_DRAIN;
 	events = gt_arena_list(rec->arena, GT_POOL_EVENT, true, rec->chunks[EVENTS]);
 	read_names(rec);
+	/* What is listed is of steps up to the present one. */
+	if (rec->held.active && gt_arena_step(rec->arena) >= gt_plan_begin(&rec->held))
+		return false;
 	rec->step_limit = gt_arena_step(rec->arena);
 	read_events(rec, rec->chunks[EVENTS], events, &records);
 	if (rec->fallback)
 		read_calls(rec, &records);
 	while (records.next < records.count)
 		read_next_records(rec, &records);
+	return true;
 }
 
 /* ---- drains ---- */
@@ -335,9 +369,9 @@ static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 
 static int end_drain(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)
 {
-	struct gt_sched_pos pos = { 0 };
+	struct gt_sched_pos pos;
 
-	gt_schedule_at(gt_windows_schedule(rec), rec->state.step, &pos);
+	gt_plans_at(gt_windows_schedule(rec), &rec->plans, rec->state.step, &pos);
 	*report = (struct gt_recorder_report){
 		.step = rec->state.step,
 		.phase = pos.phase,
@@ -385,8 +419,8 @@ int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		read_names(rec);
 		return end_drain(rec, report, err);
 	}
-	read_arena(rec, false);
-	gt_windows_advance(rec);
+	if (read_arena(rec, false))
+		gt_windows_advance(rec);
 	flush_windows(rec, flush_due);
 	return end_drain(rec, report, err);
 }
@@ -395,6 +429,7 @@ int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
 		       struct gt_recorder_report *report, struct gt_err *err)
 {
 	begin_drain(rec, now_ns);
+	rec->held.active = 0; /* it did not live to see the decision */
 	if (choose_mode(rec))
 		gt_windows_open_whole(rec);
 	read_arena(rec, true);

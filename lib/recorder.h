@@ -77,6 +77,21 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device);
 
 /*
+ * A plan that the process was told of, but that may yet be taken back: what happens in its steps
+ * stays in the arena until it is decided on. Both are to be called between drains.
+ */
+void gt_recorder_hold(struct gt_recorder *rec, const struct gt_plan *plan);
+void gt_recorder_decide(struct gt_recorder *rec, bool commit);
+
+/* The plans that were committed; valid until the next one is. */
+const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec);
+
+/* These two may be called beside a drain. The step the process is in at this moment: */
+uint32_t gt_recorder_step(const struct gt_recorder *rec);
+/* Have the process look at its messages at once. */
+void gt_recorder_wake(const struct gt_recorder *rec);
+
+/*
  * Read what is new in the arena, free its chunks, write and flush the open trace when flush_due.
  * now_ns is CLOCK_REALTIME. 0, or -errno when a trace could not be written (it goes on without).
  */

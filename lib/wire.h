@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 4
+#define GT_WIRE_VERSION 5
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -29,6 +29,8 @@ enum gt_msg_type {
 	/* collector to target */
 	GT_MSG_DRAINED = 32, /* every launch of this cycle has its GPU record: switch off */
 	GT_MSG_STOP = 33,    /* close what is open, become inert */
+	GT_MSG_PLAN = 34,    /* a window on demand; answered by PLAN_TAKEN or PLAN_LATE */
+	GT_MSG_CANCEL = 35,  /* take the plan of this cycle back, also when it has begun */
 };
 
 struct gt_msg_hdr {
@@ -111,6 +113,9 @@ enum gt_phase_what {
 	GT_WHAT_FALLBACK = 8, /* subscriber slot taken (error 39): API activity kinds instead */
 	GT_WHAT_RECORDING_FULL = 9, /* the recording without steps reached its bound */
 	GT_WHAT_NO_CUPTI = 10,      /* NVTX, steps and Python only */
+	/* Answers to the plan of this cycle; value: the step the program is in. */
+	GT_WHAT_PLAN_TAKEN = 11,
+	GT_WHAT_PLAN_LATE = 12, /* the step in which it was to begin has begun */
 };
 
 struct gt_msg_phase {
@@ -155,9 +160,18 @@ struct gt_msg_log {
 	char text[1024];
 };
 
-struct gt_msg_cycle { /* DRAINED, STOP, BYE */
+struct gt_msg_cycle { /* DRAINED, STOP, CANCEL, BYE */
 	struct gt_msg_hdr hdr;
 	uint64_t cycle;
+};
+
+struct gt_msg_plan { /* see struct gt_plan */
+	struct gt_msg_hdr hdr;
+	uint64_t cycle;
+	uint32_t first_step;
+	uint32_t warmup;
+	uint32_t active;
+	uint32_t reserved;
 };
 
 /* ---- the arena ---- */
@@ -220,6 +234,9 @@ struct gt_arena_hdr {
 	_Atomic uint64_t seq;            /* next gt_chunk.seq */
 	_Atomic uint64_t late_step; /* 1 + the last step that began before CUPTI was on for it */
 	_Atomic uint64_t ops_full;  /* KEEP: operators have had their share, theirs stopped */
+	/* A counter, and a futex: who adds to it wakes the control thread. */
+	_Atomic uint32_t request;
+	uint32_t reserved;
 };
 
 /* ---- events: a thread's chunks hold its events in program order ---- */

@@ -97,7 +97,16 @@ static const struct gt_client_ops ops = {
 	.path_for = path_for,
 };
 
-struct gt_client_config config = { .ops = &ops, .released = on_released, .opened = on_opened };
+static void on_answered(void *owner, struct gt_client *answering)
+{
+	(void)owner;
+	seen.answer = gt_client_info(answering)->plan_state;
+	seen.answers++;
+}
+
+struct gt_client_config config = {
+	.ops = &ops, .released = on_released, .opened = on_opened, .answered = on_answered
+};
 
 static void start_process(void)
 {

@@ -10,7 +10,8 @@
 #include "peer.h"
 
 struct owner_seen {
-	int phases, drained, closed, logs, failures, gone, released, opened;
+	int phases, drained, closed, logs, failures, gone, released, opened, answers;
+	enum gt_plan_state answer; /* the last one */
 	char log[128];
 	char failure[512];
 	struct gt_client_info info; /* as last told */

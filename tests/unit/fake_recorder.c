@@ -13,6 +13,8 @@ struct gt_recorder {
 	struct gt_recorder_config config;
 	struct gt_msg_hello hello;
 	int arena_fd;
+	struct gt_plans plans;
+	struct gt_plan held;
 };
 
 static void init(void)
@@ -62,6 +64,38 @@ void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *dev
 	(void)device;
 	fake.devices++;
 	fake.interleaved |= fake.busy;
+}
+
+void gt_recorder_hold(struct gt_recorder *rec, const struct gt_plan *plan)
+{
+	rec->held = *plan;
+	fake.held = plan->active;
+	fake.interleaved |= fake.busy;
+}
+
+void gt_recorder_decide(struct gt_recorder *rec, bool commit)
+{
+	if (commit)
+		gt_plans_add(&rec->plans, &rec->held);
+	fake.held = false;
+	fake.interleaved |= fake.busy;
+}
+
+const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec)
+{
+	return &rec->plans;
+}
+
+uint32_t gt_recorder_step(const struct gt_recorder *rec)
+{
+	(void)rec;
+	return fake.report.step;
+}
+
+void gt_recorder_wake(const struct gt_recorder *rec)
+{
+	(void)rec;
+	fake.wakes++;
 }
 
 static int work(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)

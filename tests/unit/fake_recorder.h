@@ -17,7 +17,8 @@ struct fake_recorder {
 	uv_sem_t *entered; /* a drain tells that it has begun, */
 	uv_sem_t *leave;   /* and waits for this */
 	/* what happened */
-	int phases, devices, drains, finishes, frees;
+	int phases, devices, drains, finishes, frees, wakes;
+	bool held;        /* by a plan that is not decided on */
 	int alive;        /* recorders */
 	bool died;        /* the last finish */
 	bool flush_due;   /* the last drain */

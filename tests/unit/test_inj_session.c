@@ -3,6 +3,7 @@
 #include "inject.h"
 #include "env.h"
 
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -436,6 +437,89 @@ static void collector_says_stop(void **state)
 	assert_int_equal(finish(&target), 0);
 }
 
+/* ---- plans ---- */
+
+static void on_demand(void)
+{
+	setenv(GT_ENV_SCHEDULE, "on_demand=1", 1);
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	check(inj_start(GT_DOOR_API) && !inj_recording());
+	for (int i = 0; i < 20; i++) {
+		wait_for_go();
+		inj_step(GT_STEP_API, 0);
+	}
+}
+
+/* As the collector does it: whoever idles for a second hears of it at once. */
+static void tell(struct target *target, const void *msg, size_t size)
+{
+	assert_int_equal(send(target->sock, msg, size, 0), size);
+	atomic_fetch_add(&target->arena->request, 1);
+	syscall(SYS_futex, &target->arena->request, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void propose(struct target *target, uint64_t cycle, uint32_t first_step)
+{
+	const struct gt_msg_plan plan = {
+		.hdr = { GT_WIRE_MAGIC, GT_WIRE_VERSION, GT_MSG_PLAN, sizeof(plan), 0 },
+		.cycle = cycle,
+		.first_step = first_step,
+		.warmup = 1,
+		.active = 2,
+	};
+
+	tell(target, &plan, sizeof(plan));
+}
+
+static void go_to(struct target *target, uint32_t step)
+{
+	for (uint32_t i = atomic_load(&target->arena->step); i < step; i++)
+		go(target);
+	while (atomic_load(&target->arena->step) < step)
+		sched_yield();
+}
+
+static void windows_on_demand(void **state)
+{
+	const struct gt_msg_cycle cancel = {
+		.hdr = { GT_WIRE_MAGIC, GT_WIRE_VERSION, GT_MSG_CANCEL, sizeof(cancel), 0 },
+		.cycle = 1,
+	};
+	struct gt_msg_phase phase;
+	struct target target;
+
+	(void)state;
+	start(&target, on_demand);
+	meet(&target);
+	go_to(&target, 3);
+	propose(&target, 0, 4); /* its warm-up would be this step */
+	phase = next_phase(&target, GT_WHAT_PLAN_LATE);
+	assert_int_equal(phase.cycle, 0);
+	assert_int_equal(phase.value, 3);
+	propose(&target, 0, 5);
+	assert_int_equal(next_phase(&target, GT_WHAT_PLAN_TAKEN).value, 3);
+	go_to(&target, 7);
+	assert_int_equal(next_phase(&target, GT_WHAT_OPEN).value, 5);
+	assert_int_equal(next_phase(&target, GT_WHAT_CLOSE).value, 7);
+	/* one that is taken back in the middle: of it no end is told */
+	propose(&target, 1, 9);
+	assert_int_equal(next_phase(&target, GT_WHAT_PLAN_TAKEN).cycle, 1);
+	go_to(&target, 9);
+	assert_int_equal(next_phase(&target, GT_WHAT_OPEN).cycle, 1);
+	tell(&target, &cancel, sizeof(cancel));
+	propose(&target, 1, 12); /* the next one with its number */
+	assert_int_equal(next_phase(&target, GT_WHAT_PLAN_TAKEN).cycle, 1);
+	go_to(&target, 14);
+	phase = next_phase(&target, GT_WHAT_OPEN);
+	assert_int_equal(phase.cycle, 1);
+	assert_int_equal(phase.value, 12);
+	phase = next_phase(&target, GT_WHAT_CLOSE);
+	assert_int_equal(phase.cycle, 1);
+	assert_int_equal(phase.value, 14);
+	go_to(&target, 20);
+	assert_int_equal(finish(&target), 0);
+}
+
 /* ---- the program's own profiler ---- */
 
 static void yields(void)
@@ -489,6 +573,7 @@ int main(void)
 		cmocka_unit_test(descriptors_may_be_closed),
 		cmocka_unit_test(collector_dies),
 		cmocka_unit_test(collector_says_stop),
+		cmocka_unit_test(windows_on_demand),
 		cmocka_unit_test(makes_way),
 	};
 

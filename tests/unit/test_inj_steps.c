@@ -159,12 +159,12 @@ static void recording_ends_with_the_first_mark(void **state)
 {
 	(void)state;
 	in_session(GT_MODE_KEEP, ALL, LATE, {
-		check(inj_live.request == 0);
+		check(inj_arena->request == 0);
 		inj_step(GT_STEP_OPTIMIZER, 1);
 		check(inj_arena->mode == GT_MODE_STEPS);
-		check(inj_live.request == 1);
+		check(inj_arena->request == 1);
 		inj_step(GT_STEP_OPTIMIZER, 1);
-		check(inj_live.request == 1); /* nothing changes: no wake-up */
+		check(inj_arena->request == 1); /* nothing changes: no wake-up */
 	});
 }
 
@@ -231,21 +231,85 @@ static void one_optimizer_in_parts(void **state)
 	});
 }
 
-static void wanted(void **state)
+static bool is_armed(uint64_t step)
 {
 	struct gt_sched_pos pos;
 
+	inj_steps_at(step, &pos);
+	return pos.armed;
+}
+
+static void wanted(void **state)
+{
 	(void)state;
 	inj_config.schedule = (struct gt_schedule)GT_SCHEDULE_DEFAULT;
 	for (uint64_t step = 0; step < 10; step++)
-		assert_int_equal(inj_steps_wanted(step, &pos), step >= 2 && step < 6);
+		assert_int_equal(is_armed(step), step >= 2 && step < 6);
 	/* Without a warm-up: from the step before. */
 	inj_config.schedule.warmup = 0;
 	for (uint64_t step = 0; step < 10; step++)
-		assert_int_equal(inj_steps_wanted(step, &pos), step >= 1 && step < 5);
+		assert_int_equal(is_armed(step), step >= 1 && step < 5);
 	inj_config.schedule = (struct gt_schedule){ .active = 2, .repeat = 0 };
 	for (uint64_t step = 0; step < 10; step++)
-		assert_true(inj_steps_wanted(step, &pos));
+		assert_true(is_armed(step));
+}
+
+#define ON_DEMAND                  \
+	{                          \
+		.on_demand = true, \
+	}
+
+static bool take(uint64_t cycle, uint32_t first_step, uint32_t warmup, uint32_t active)
+{
+	const struct gt_plan plan = { cycle, first_step, warmup, active };
+	uint32_t step, now = inj_arena->step;
+	bool taken = inj_steps_plan(&plan, &step);
+
+	check(step == now);
+	return taken;
+}
+
+static void plans(void **state)
+{
+	(void)state;
+	in_session(GT_MODE_STEPS, ALL, ON_DEMAND, {
+		struct gt_sched_pos pos;
+
+		steps(GT_STEP_OPTIMIZER, 1, 10);
+		check(inj_arena->request == 0);
+		check(!take(0, 11, 1, 2)); /* its warm-up is now */
+		check(!take(0, 11, 0, 2)); /* nor can it be switched on in time */
+		check(!take(0, 5, 1, 2));
+		check(!take(0, 20, 1, 0));
+		check(inj_steps_frozen() == GT_STEP_NONE);
+		check(take(0, 12, 1, 2));
+		check(inj_steps_frozen() == GT_STEP_OPTIMIZER); /* it is of these steps */
+		check(!take(1, 14, 1, 2));                      /* overlaps it */
+		for (uint32_t step = 0; step < 20; step++)
+			check(is_armed(step) == (step >= 11 && step < 14));
+		steps(GT_STEP_API, 0, 5);
+		check(inj_arena->step == 10);
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(inj_arena->request == 1); /* the control thread hears of the warm-up */
+		steps(GT_STEP_OPTIMIZER, 1, 3);
+		check(inj_arena->request == 3); /* of the first and of the last step */
+		check(take(1, 20, 0, 1));
+		inj_steps_cancel(0);
+		check(is_armed(19) && is_armed(13));
+		inj_steps_cancel(1);
+		check(!is_armed(19) && is_armed(13));
+		check(take(1, 16, 1, 3));
+		inj_steps_at(17, &pos);
+		check(pos.phase == GT_PHASE_ACTIVE && pos.index == 1 && pos.active == 3);
+	});
+	/* Before the first mark it is not known which source the plan will be of. */
+	in_session(GT_MODE_STEPS, ALL, ON_DEMAND, {
+		check(take(0, 3, 1, 1));
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(inj_steps_frozen() == GT_STEP_NONE);
+		steps(GT_STEP_API, 0, 2);
+		check(inj_steps_frozen() == GT_STEP_API);
+	});
 }
 
 static void use_range(const char *pattern)
@@ -297,6 +361,7 @@ int main(void)
 		cmocka_unit_test(optimizer_is_replaced),
 		cmocka_unit_test(one_optimizer_in_parts),
 		cmocka_unit_test(wanted),
+		cmocka_unit_test(plans),
 		cmocka_unit_test(step_ranges),
 	};
 
