@@ -18,19 +18,24 @@ void speak_as_rank(uint32_t rank)
 	snprintf(speaker, sizeof(speaker), "rank %u: ", rank);
 }
 
-/* Does stderr take escape sequences? */
-static bool is_terminal(void)
+/* Does this descriptor take escape sequences? */
+static bool is_terminal(int fd)
 {
 	const char *term = getenv("TERM");
 
-	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	return isatty(fd) && term && strcmp(term, "dumb") != 0;
 }
 
-static bool has_colours(void)
+static bool has_colours(int fd)
 {
 	const char *no_color = getenv("NO_COLOR");
 
-	return is_terminal() && !(no_color && *no_color);
+	return is_terminal(fd) && !(no_color && *no_color);
+}
+
+bool stdout_has_colours(void)
+{
+	return has_colours(STDOUT_FILENO);
 }
 
 static void write_all(const char *text, size_t len)
@@ -67,7 +72,7 @@ static void put_safe(struct gt_buf *out, const char *fmt, va_list args)
 
 static void write_line(const char *colour, const char *prefix, const char *fmt, va_list args)
 {
-	bool coloured = has_colours();
+	bool coloured = has_colours(STDERR_FILENO);
 	struct gt_buf line = { 0 };
 
 	end_progress();
@@ -121,7 +126,7 @@ void say_progress(const char *fmt, ...)
 	char text[sizeof(last)];
 	va_list args;
 
-	if (!is_terminal() || tcgetpgrp(STDERR_FILENO) != getpgrp() ||
+	if (!is_terminal(STDERR_FILENO) || tcgetpgrp(STDERR_FILENO) != getpgrp() ||
 	    ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 20)
 		return;
 	va_start(args, fmt);

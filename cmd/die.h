@@ -29,6 +29,9 @@ void say_text(const char *text, size_t len);
 void say_progress(const char *fmt, ...) GT_PRINTF(1, 2);
 void end_progress(void);
 
+/* Does stdout take colours? */
+bool stdout_has_colours(void);
+
 /* Flush stdout: when that fails (full disk, closed pipe), 0 becomes status 1 and a line. */
 int check_stdout(int status);
 

@@ -13,12 +13,14 @@
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *about;
+	const char *about; /* NULL: not for users */
 } commands[] = {
 	{ "run", cmd_run, "run a program and trace its steps on the GPU" },
 	{ "summary", cmd_summary, "say where the time of a trace went" },
 	{ "check", cmd_check, "say whether a trace is whole and sound; repair it" },
 	{ "cut", cmd_cut, "write a part of a trace" },
+	{ "doctor", cmd_doctor, "say whether tracing will work here, and what to do" },
+	{ "self-test", cmd_self_test, NULL },
 };
 
 static bool want_version;
@@ -50,7 +52,8 @@ static void print_help(void)
 	opt_print_help(&self, stdout);
 	printf("\ncommands:\n");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		printf("  %-10s%s\n", commands[i].name, commands[i].about);
+		if (commands[i].about)
+			printf("  %-10s%s\n", commands[i].name, commands[i].about);
 	printf("\n'gtrace COMMAND -h' explains a command, 'man gtrace' the whole.\n");
 }
 

@@ -67,8 +67,7 @@ static void open_session(struct run *run)
 		run->options.quiet |= !run->options.verbose;
 	}
 	if (gt_session_open(&run->session, &config, &err) < 0)
-		die(STATUS_OWN_FAILURE,
-		    "run: %s; create it or choose another one with --output-dir", err.msg);
+		die(STATUS_OWN_FAILURE, "run: %s; %s", err.msg, gt_session_advice(err.code));
 }
 
 /* Become the command, untraced. Signals are as they were given. */
@@ -107,7 +106,7 @@ static unsigned int pool_size(void)
 /* What tracing needs; without it the command runs untraced. */
 static void prepare(struct run *run)
 {
-	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	const char *bases[GT_SOCKDIR_BASES];
 	struct gt_err err;
 
 	if (gt_preflight_find(&run->preflight, getenv(GT_ENV_INJECTION), &err) < 0 ||
@@ -117,6 +116,7 @@ static void prepare(struct run *run)
 	    gt_preflight_load(run->preflight.injection, &err) < 0 ||
 	    gt_signals_init(&run->signals, &err) < 0)
 		run_untraced(run, &err);
+	gt_sockdir_bases(getenv, bases);
 	if (gt_sockdir_open(&run->sockdir, bases, ARRAY_SIZE(bases), &err) < 0) {
 		gt_signals_release(&run->signals);
 		run_untraced(run, &err);

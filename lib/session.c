@@ -160,6 +160,28 @@ int gt_session_open(struct gt_session **ret, const struct gt_session_config *con
 	return 0;
 }
 
+const char *gt_session_advice(int code)
+{
+	switch (code) {
+	case -EROFS:
+		return "choose one that can be written with --output-dir; in a container mount "
+		       "one, as "
+		       "with -v $PWD:/traces";
+	case -EACCES:
+	case -EPERM:
+		/* Root is refused by network file systems, and where it is not root. */
+		return geteuid() ? "choose another one with --output-dir"
+				 : "root is nobody on this file system (root_squash): run as the "
+				   "owner "
+				   "of the directory, or choose another one with --output-dir";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "make room or choose another one with --output-dir";
+	default:
+		return "create it or choose another one with --output-dir";
+	}
+}
+
 const char *gt_session_name(const struct gt_session *session)
 {
 	return session->name;

@@ -5,6 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+void gt_sockdir_bases(char *(*lookup)(const char *name), const char *ret[GT_SOCKDIR_BASES])
+{
+	ret[0] = lookup("XDG_RUNTIME_DIR");
+	ret[1] = lookup("TMPDIR");
+	ret[2] = "/tmp";
+	ret[3] = "/dev/shm";
+}
+
 static int listen_at(const char *path, struct gt_err *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

@@ -18,6 +18,13 @@ struct gt_sockdir {
 };
 
 /*
+ * The directories to try, in this order: those of XDG_RUNTIME_DIR and TMPDIR, /tmp, and /dev/shm,
+ * which can be written also where the root file system cannot. lookup is getenv() or a stand-in.
+ */
+#define GT_SOCKDIR_BASES 4
+void gt_sockdir_bases(char *(*lookup)(const char *name), const char *ret[GT_SOCKDIR_BASES]);
+
+/*
  * Make a directory of mode 0700 in the first of bases (count of them, NULL and relative ones are
  * passed over) that takes one and whose path is short enough, and listen on a socket in it.
  * 0 or -errno; the message names the last base tried.

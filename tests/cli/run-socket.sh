@@ -6,5 +6,6 @@ export SIMGPU
 mounting true
 XDG_RUNTIME_DIR=/no/such TMPDIR=/no/such try mounting sh -c '
 	mkdir empty && mount --bind "$PWD" /mnt && mount -t tmpfs -o ro none /tmp &&
+	mount -t tmpfs -o ro none /dev/shm &&
 	cd /mnt && LD_LIBRARY_PATH=$SIMGPU exec gtrace run -o /mnt -n none -- "$SIMGPU/train"'
 ls

@@ -6,8 +6,10 @@
 #include <cudaProfiler.h>
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SIM_MEMORY_BYTES (UINT64_C(80) << 30)
 
@@ -140,11 +142,27 @@ static void inject(void)
 	}
 }
 
+/* A driver in a state that no caller should have to bear. */
+static void misbehave(void)
+{
+	sigset_t all;
+
+	if (simgpu_faults()->init_crashes)
+		raise(SIGKILL); /* no sanitizer is in the way of it */
+	if (!simgpu_faults()->init_hangs)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	for (;;)
+		pause();
+}
+
 static void init_once(void)
 {
+	misbehave();
 	pthread_atfork(NULL, NULL, after_fork);
 	inject();
-	if (!simgpu_faults()->no_device)
+	if (!simgpu_faults()->no_device && !simgpu_faults()->init_error)
 		atomic_store(&initialized, 1);
 }
 
@@ -157,7 +175,7 @@ static CUresult init(void)
 	pthread_once(&once, init_once);
 	return atomic_load(&forked)         ? CUDA_ERROR_NOT_INITIALIZED
 	       : simgpu_faults()->no_device ? CUDA_ERROR_NO_DEVICE
-					    : CUDA_SUCCESS;
+					    : (CUresult)simgpu_faults()->init_error;
 }
 
 static CUresult driver_version(int *ret)

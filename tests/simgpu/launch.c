@@ -58,6 +58,10 @@ static CUresult load(struct CUmod_st **ret, const void *image)
 	struct CUfunc_st **tail;
 	unsigned int count = 0;
 
+	if (simgpu_faults()->no_compiler) {
+		free(module);
+		return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+	}
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	tail = &module->functions;
