@@ -288,6 +288,8 @@ void inj_launches_listen(bool on)
 {
 	static bool told;
 
+	if (on == listening)
+		return;
 	listening = on;
 	if (!on && how != BY_CALLBACKS)
 		unsubscribe();

@@ -107,6 +107,48 @@ def test_stop_after_the_range(case):
     check_equal(trace.expect_checked().expect_complete().step_numbers(), [3, 4, 5], 'steps')
 
 
+# ---- in Python ----
+
+@each(optimizer=['optimizer', range(3, 6)], none=['none', [0]])
+def test_python(case, marks, steps):
+    command = case.train_py('--range', '3:5', '--marks', marks, tools=None)
+    trace = case.gtrace(PROFILER, command).trace().expect_checked().expect_complete()
+    check_equal(trace.step_numbers(), list(steps), 'steps')
+    kernels(trace, case.truth(), range(3, 6))
+
+
+def test_torch_profiler_after(case):
+    """It finds CUPTI's only place free, though gtrace held it."""
+    result = case.gtrace(PROFILER, case.train_py('--range', '4:5', '--profile', 7, tools=None))
+    check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
+    trace = result.trace().expect_checked().expect_complete()
+    check_equal(trace.step_numbers(), [4, 5], 'steps')
+    kernels(trace, case.truth(), [4, 5])
+
+
+def test_torch_profiler_before(case):
+    """It keeps the place, as that of PyTorch 2.13 and older does, and that is said."""
+    result = case.gtrace(PROFILER, case.train_py('--range', '4:5', '--profile', 1, tools=None))
+    check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
+    check_equal(result.names(), [], 'files')
+    result.expect(stderr="another tool holds CUPTI's callbacks")
+
+
+def test_torch_profiler_within(case):
+    command = case.train_py('--range', '3:6', '--profile', 4, tools=None)
+    result = case.gtrace(PROFILER, command)
+    check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
+    check('torch.profiler' in result.trace().expect_incomplete().health['reason'], result)
+
+
+def test_place_is_taken(case):
+    """Another tool has it: the calls are not heard, and that is said."""
+    command = case.train('--ranges', '+3 -5', tools=None)
+    result = case.gtrace(PROFILER, command, faults='subscriber_taken=1')
+    check_equal(result.names(), [], 'files')
+    result.expect(stderr='another tool holds CUPTI')
+
+
 # ---- without being asked ----
 
 def test_obeyed_before_the_first_step(case):

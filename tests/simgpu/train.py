@@ -184,6 +184,8 @@ def parse():
     parser.add_argument('--optimizers', type=int, default=1, help='each steps once a training step')
     parser.add_argument('--threads', type=int, default=1, help='threads that launch')
     parser.add_argument('--profile', type=int, metavar='STEP', help='profile this step and the next')
+    parser.add_argument('--range', metavar='FIRST:LAST', help='these steps are between cudaProfilerStart() '
+                        'and cudaProfilerStop(), as torch.cuda.profiler calls them')
     parser.add_argument('--tell-fd', type=int, help='write "begin STEP" lines here')
     parser.add_argument('--wait-fd', type=int, help='read a byte here before each step')
     parser.add_argument('--tools-at', default='', metavar='STEPS',
@@ -213,6 +215,7 @@ class Program:
         self.mark = api_mark() if options.marks == 'api' else lambda: None
         self.optimizers = []
         self.profiler = None
+        self.range = [int(step) for step in options.range.split(':')] if options.range else [None, None]
         if options.marks == 'optimizer' or options.profile is not None:
             # First, so that a torch that is installed does not hide it.
             sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fake'))
@@ -275,11 +278,15 @@ class Program:
             if f',{step},' in self.options.tools_at:
                 self.gpu.wait_for_tools(1)
             self.profile(step)
+            if step == self.range[0]:
+                self.gpu.cuda('cudaProfilerStart')
             self.forward()
             self.helpers()
             self.backward()
             self.gpu.synchronize()
             self.step_optimizers()
+            if step == self.range[1]:
+                self.gpu.cuda('cudaProfilerStop')
         self.gpu.synchronize()
         if self.options.truth:
             self.truth.write(self.options.truth, self.options.marks)

@@ -243,6 +243,19 @@ static inline void ab_step(struct arena_builder *ab, uint32_t tid, uint32_t step
 	ab_step_source(ab, tid, step, time_ns, GT_STEP_API);
 }
 
+/* One of the program's own, within captured ranges. */
+static inline void ab_own_step(struct arena_builder *ab, uint32_t tid, uint32_t number,
+			       uint64_t time_ns, uint32_t source)
+{
+	struct gt_ev_step ev = {
+		.ev = ab_ev(GT_EV_OWN_STEP, sizeof(ev), atomic_load(&ab->hdr->step), time_ns),
+		.source = source,
+		.number = number,
+	};
+
+	ab_put(ab, tid, &ev, sizeof(ev));
+}
+
 struct ab_call {
 	uint32_t tid, step, correlation, stream, flags, name_id;
 	uint16_t klass;

@@ -11,6 +11,7 @@
 #define RUNTIME CUPTI_CB_DOMAIN_RUNTIME_API
 
 enum { LAUNCH = 211, COPY = 41, GRAPH = 311, SYNC = 165, OTHER = 1, DRIVER_LAUNCH = 307 };
+enum { START = 134, DRIVER_STOP = 305 }; /* of captured ranges */
 
 /* ---- CUPTI ---- */
 
@@ -36,7 +37,9 @@ static CUptiResult CUPTIAPI get_name(CUpti_CallbackDomain domain, uint32_t cbid,
 		{ RUNTIME, GRAPH, "cudaGraphLaunch_ptsz_v10000" },
 		{ RUNTIME, SYNC, "cudaDeviceSynchronize_v3020" },
 		{ RUNTIME, OTHER, "cudaDriverGetVersion_v3020" },
+		{ RUNTIME, START, "cudaProfilerStart_v4000" },
 		{ DRIVER, DRIVER_LAUNCH, "cuLaunchKernel" },
+		{ DRIVER, DRIVER_STOP, "cuProfilerStop" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -74,7 +77,7 @@ static CUptiResult CUPTIAPI enable_callback(uint32_t on, CUpti_SubscriberHandle 
 	(void)handle;
 	(void)domain;
 	(void)cbid;
-	cupti.enabled += on;
+	cupti.enabled += on ? 1 : -1U;
 	if (on && cupti.enabled == cupti.call_at)
 		make_call();
 	return CUPTI_SUCCESS;
@@ -223,7 +226,7 @@ static void outermost_call(void **state)
 	struct gt_ev_call ev;
 
 	(void)state;
-	assert_int_equal(cupti.enabled, 6); /* five names and the graph nodes */
+	assert_int_equal(cupti.enabled, 8); /* five names, the graph nodes, two of captures */
 	atomic_store(&inj_arena->step, 5);
 	enter(RUNTIME, LAUNCH, 77);
 	enter(DRIVER, DRIVER_LAUNCH, 77);
@@ -417,6 +420,57 @@ static void call_while_subscribing(void **state)
 	assert_int_equal(the_call().correlation, 2);
 }
 
+/* The calls that begin and end captured ranges, while nothing else is wanted. */
+static void captures_alone(void **state)
+{
+	(void)state;
+	cupti.subscribe_result = CUPTI_SUCCESS;
+	inj_config.capture = INJ_CAPTURE_PROFILER;
+	inj_config.schedule = (struct gt_schedule)GT_SCHEDULE_CAPTURE;
+	inj_config.sources = 1U << GT_STEP_CAPTURE;
+	atomic_store(&inj_arena->step, 0);
+	inj_launches_listen(true);
+	assert_non_null(cupti.callback);
+	assert_int_equal(cupti.enabled, 2);
+	assert_false(inj_live.heard);
+	enter(RUNTIME, START, 1); /* a range begins when it returns */
+	assert_int_equal(inj_arena->step, 0);
+	leave(RUNTIME, START, 1);
+	assert_int_equal(inj_arena->step, 1);
+	assert_int_equal(inj_launches_on(), 0);
+	assert_int_equal(cupti.enabled, 8);
+	enter(DRIVER, DRIVER_STOP, 2); /* and ends when it is called */
+	assert_int_equal(inj_arena->step, 2);
+	leave(DRIVER, DRIVER_STOP, 2);
+	assert_int_equal(inj_arena->step, 2);
+	inj_launches_off();
+	assert_int_equal(cupti.enabled, 2);
+	assert_non_null(cupti.callback);
+	inj_launches_listen(false);
+	assert_null(cupti.callback);
+}
+
+static void captures_when_the_place_is_taken(void **state)
+{
+	(void)state;
+	cupti.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	inj_launches_listen(true);
+	assert_null(cupti.callback);
+	cupti.subscribe_result = CUPTI_SUCCESS;
+	/* Not asked for again and again, but once the program's profiler is gone. */
+	inj_launches_listen(true);
+	assert_null(cupti.callback);
+	inj_launches_listen(false);
+	inj_launches_listen(true);
+	assert_int_equal(cupti.enabled, 2);
+	/* Given up in the middle of a window: when that is over. */
+	assert_int_equal(inj_launches_on(), 0);
+	inj_launches_listen(false);
+	assert_int_equal(cupti.enabled, 8);
+	inj_launches_off();
+	assert_null(cupti.callback);
+}
+
 static int create(void **state)
 {
 	int fd = -1;
@@ -446,10 +500,16 @@ int main(void)
 {
 #define SUBSCRIBED(name) cmocka_unit_test_setup_teardown(name, subscribed, unsubscribed)
 	const struct CMUnitTest tests[] = {
-		SUBSCRIBED(outermost_call),         SUBSCRIBED(inner_calls_with_ids_of_their_own),
-		SUBSCRIBED(flags_of_a_call),        SUBSCRIBED(calls_not_heard_in_full),
-		SUBSCRIBED(interrupted_call),       SUBSCRIBED(launches_are_counted),
-		SUBSCRIBED(call_while_subscribing), cmocka_unit_test(place_is_taken),
+		SUBSCRIBED(outermost_call),
+		SUBSCRIBED(inner_calls_with_ids_of_their_own),
+		SUBSCRIBED(flags_of_a_call),
+		SUBSCRIBED(calls_not_heard_in_full),
+		SUBSCRIBED(interrupted_call),
+		SUBSCRIBED(launches_are_counted),
+		SUBSCRIBED(call_while_subscribing),
+		cmocka_unit_test(place_is_taken),
+		cmocka_unit_test(captures_alone),
+		cmocka_unit_test(captures_when_the_place_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, create, NULL);

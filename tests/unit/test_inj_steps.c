@@ -312,6 +312,81 @@ static void plans(void **state)
 	});
 }
 
+#define CAPTURE  ((struct gt_schedule)GT_SCHEDULE_CAPTURE)
+#define CAPTURED (ALL & ~(1U << GT_STEP_CALL))
+
+/* The last event of this thread. */
+static const struct gt_ev_step *last_mark(void)
+{
+	return (const void *)(inj_self->data + inj_self->pos - sizeof(struct gt_ev_step));
+}
+
+static void begin_session(struct gt_schedule schedule, enum gt_arena_mode mode)
+{
+	start(mode, CAPTURED, schedule);
+	check(!inj_steps_init());
+}
+
+static void captured_ranges(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		begin_session(CAPTURE, GT_MODE_STEPS);
+		/* Nothing is on before, and what the program marks is its own. */
+		check(!is_armed(0));
+		steps(GT_STEP_OPTIMIZER, 1, 5);
+		check(inj_arena->step == 0 && inj_arena->request == 0);
+		check(last_mark()->ev.type == GT_EV_OWN_STEP && last_mark()->number == 5);
+		check(last_mark()->source == GT_STEP_OPTIMIZER && last_mark()->ev.step == 0);
+		inj_step(GT_STEP_CAPTURE, 0);
+		check(inj_arena->step == 1 && inj_arena->step_source == GT_STEP_CAPTURE);
+		check(is_armed(1) && inj_arena->request == 1);
+		check(last_mark()->ev.type == GT_EV_STEP && last_mark()->ev.step == 1);
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(last_mark()->number == 6 && last_mark()->ev.step == 1);
+		/* Whose steps they are is settled by now. */
+		steps(GT_STEP_API, 0, 3);
+		check(last_mark()->source == GT_STEP_OPTIMIZER);
+		inj_step(GT_STEP_CAPTURE, 0);
+		check(inj_arena->step == 2 && !is_armed(2));
+		check(!is_armed(3)); /* once is enough */
+	});
+}
+
+static void own_steps_have_authority_too(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		begin_session(CAPTURE, GT_MODE_STEPS);
+		inj_steps_claim(GT_STEP_LIGHTNING);
+		steps(GT_STEP_OPTIMIZER, 1, 5);
+		check(!inj_self || !inj_self->pos);
+		steps(GT_STEP_LIGHTNING, 0, 2);
+		check(last_mark()->source == GT_STEP_LIGHTNING && last_mark()->number == 2);
+		steps(GT_STEP_API, 0, 1);
+		check(last_mark()->source == GT_STEP_API && last_mark()->number == 1);
+		check(inj_arena->step == 0);
+	});
+}
+
+static void capture_ends_the_recording(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		begin_session((struct gt_schedule)GT_SCHEDULE_DEFAULT, GT_MODE_KEEP);
+		inj_steps_claim(GT_STEP_LIGHTNING);
+		check(!inj_steps_schedule()->capture);
+		inj_step(GT_STEP_CAPTURE, 0);
+		check(inj_arena->mode == GT_MODE_STEPS && inj_arena->step == 1);
+		/* The schedule is that of ranges now; a claim holds for the program's own steps. */
+		check(inj_steps_schedule()->capture && is_armed(1));
+		steps(GT_STEP_OPTIMIZER, 1, 1);
+		check(last_mark()->ev.type == GT_EV_STEP);
+		steps(GT_STEP_LIGHTNING, 0, 1);
+		check(last_mark()->source == GT_STEP_LIGHTNING);
+	});
+}
+
 static void use_range(const char *pattern)
 {
 	snprintf(inj_config.step_range, sizeof(inj_config.step_range), "%s", pattern);
@@ -362,6 +437,9 @@ int main(void)
 		cmocka_unit_test(one_optimizer_in_parts),
 		cmocka_unit_test(wanted),
 		cmocka_unit_test(plans),
+		cmocka_unit_test(captured_ranges),
+		cmocka_unit_test(own_steps_have_authority_too),
+		cmocka_unit_test(capture_ends_the_recording),
 		cmocka_unit_test(step_ranges),
 	};
 
