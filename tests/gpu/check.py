@@ -245,6 +245,58 @@ for place in ('before', 'inside', 'after', 'all'):
     own_profiler(place)
 
 
+def said_by(run, *words):
+    return ', '.join(line for line in run.log.splitlines() if line.startswith(words))
+
+
+def captured(name, what, options, source_steps):
+    """Three steps that the program names are traced, as it counts them."""
+    def check(run):
+        trace, = run.run('captured-' + name, options, run.python('captured.py', what))
+        trace.expect_whole(len(source_steps))
+        assert trace.steps == ['ProfilerStep#%d' % step for step in source_steps], trace.steps
+        assert trace.health['step_source'] == 'capture', trace.health
+        said = '' if what == 'inference' else same_kernels(trace, truth_of(run, 'eager')) + '; '
+        return said + '%d kernels; %s' % (len(trace.kernels), said_by(run, 'start took', 'median step'))
+    check.__name__ = 'captured_' + name
+    return case(check)
+
+
+captured('profiler', 'profiler', ['--capture-range', 'cuda-profiler'], [5, 6, 7])
+captured('nvtx', 'nvtx', ['--capture-range', 'nvtx:^look here$'], [5, 6, 7])
+captured('inference', 'inference', ['--capture-range', 'cuda-profiler'], [0])
+captured('unasked', 'inference', [], [0])
+
+
+@case
+def captured_not_obeyed(run):
+    """The optimizer's steps came first."""
+    trace, = run.run('captured-not', [], run.python('captured.py', 'profiler'))
+    trace.expect_whole()
+    assert trace.steps == ['ProfilerStep#%d' % step for step in (3, 4, 5)], trace.steps
+    return said_by(run, 'start took', 'median step')
+
+
+@case
+def captured_by_time(run):
+    trace, = run.run('captured-time', ['--delay', '8s', '--duration', '2s', '--then', 'stop'],
+                     run.python('gpt.py', '--steps', 100000))
+    assert trace.health['complete'], trace.health
+    return '%d steps, %d kernels' % (len(trace.steps), len(trace.kernels))
+
+
+@case
+def captured_beside_own_profiler(run):
+    """torch.profiler is whole before and after; whether the calls are still heard then depends on PyTorch."""
+    traces = run.run('captured-both', ['--capture-range', 'cuda-profiler'], run.python('captured.py', 'both'))
+    assert run.log.count('profiled device events') == 2, run.log
+    if traces:
+        traces[0].expect_whole()
+    else:
+        assert "another tool holds CUPTI's callbacks" in run.log, run.log
+    return '%d traces; %s' % (len(traces), said_by(run, 'profiled', 'start took'))
+
+
 @case
 def killed(run):
     """SIGKILL in the window: what was complete 100 ms before is in the file."""
