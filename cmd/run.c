@@ -5,7 +5,10 @@
 #include "die.h"
 #include "env.h"
 #include "launch.h"
+#include "other_tool.h"
 #include "preflight.h"
+#include "run_exec.h"
+#include "run_nsight.h"
 #include "run_options.h"
 #include "run_report.h"
 #include "session.h"
@@ -70,17 +73,11 @@ static void open_session(struct run *run)
 		die(STATUS_OWN_FAILURE, "run: %s; %s", err.msg, gt_session_advice(err.code));
 }
 
-/* Become the command, untraced. Signals are as they were given. */
-static void __attribute__((noreturn)) run_untraced(struct run *run, const struct gt_err *err)
+/* Signals are as they were given. */
+static void __attribute__((noreturn)) leave_untraced(struct run *run, const struct gt_err *err)
 {
-	int code;
-
-	warn("not tracing: %s", err->msg);
 	gt_session_free(run->session);
-	execvp(run->options.command[0], run->options.command);
-	code = errno;
-	die(code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
-	    "run: cannot execute '%s': %s", run->options.command[0], strerror(code));
+	run_untraced(run->options.command, "%s", err->msg);
 }
 
 /* The same when all of prepare() is done. */
@@ -89,7 +86,7 @@ static void __attribute__((noreturn)) give_up(struct run *run, const struct gt_e
 	gt_sockdir_close(&run->sockdir);
 	gt_witness_stop(&run->witness);
 	gt_signals_release(&run->signals);
-	run_untraced(run, err);
+	leave_untraced(run, err);
 }
 
 /* Threads of libuv, which has 4 otherwise; each works for one process at a time. */
@@ -103,6 +100,23 @@ static unsigned int pool_size(void)
 	return (unsigned int)GT_MIN(GT_MAX(cpus / 4, 4), 32);
 }
 
+/* Another tool in the program: then -EBUSY, unless --force takes its place. */
+static int check_other_tool(struct run *run, struct gt_err *err)
+{
+	struct gt_other_tool tool;
+
+	if (!gt_other_tool_find(&tool, run->options.command, getenv, run->preflight.injection))
+		return 0;
+	if (run->options.force) {
+		warn("%s: --force traces all the same, and either may lose records", tool.how);
+		return 0;
+	}
+	return gt_err_set(err, -EBUSY, "%s; %s", tool.how,
+			  tool.nsys
+				  ? "--nsight has it record the steps, --force traces all the same"
+				  : "run one without the other, or both with --force");
+}
+
 /* What tracing needs; without it the command runs untraced. */
 static void prepare(struct run *run)
 {
@@ -110,21 +124,19 @@ static void prepare(struct run *run)
 	struct gt_err err;
 
 	if (gt_preflight_find(&run->preflight, getenv(GT_ENV_INJECTION), &err) < 0 ||
-	    gt_preflight_conflict(run->options.command, getenv, run->preflight.injection, &err) <
-		    0 ||
-	    gt_preflight_ancestors(&err) < 0 || gt_preflight_room(pool_size(), &err) < 0 ||
+	    check_other_tool(run, &err) < 0 || gt_preflight_room(pool_size(), &err) < 0 ||
 	    gt_preflight_load(run->preflight.injection, &err) < 0 ||
 	    gt_signals_init(&run->signals, &err) < 0)
-		run_untraced(run, &err);
+		leave_untraced(run, &err);
 	gt_sockdir_bases(getenv, bases);
 	if (gt_sockdir_open(&run->sockdir, bases, ARRAY_SIZE(bases), &err) < 0) {
 		gt_signals_release(&run->signals);
-		run_untraced(run, &err);
+		leave_untraced(run, &err);
 	}
 	if (gt_witness_start(&run->witness, &err) < 0) {
 		gt_sockdir_close(&run->sockdir);
 		gt_signals_release(&run->signals);
-		run_untraced(run, &err);
+		leave_untraced(run, &err);
 	}
 }
 
@@ -178,10 +190,10 @@ static void note_environment(struct run *run)
 
 static char **target_environment(struct run *run)
 {
-	const char *python_path = getenv("PYTHONPATH"), *nvtx = getenv("NVTX_INJECTION64_PATH");
+	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
 	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], *path = NULL;
 	char capture[RUN_CAPTURE_TEXT_MAX];
-	struct gt_envvar vars[16];
+	struct gt_envvar vars[17];
 	size_t count = 0;
 	char **environment;
 
@@ -192,15 +204,15 @@ static char **target_environment(struct run *run)
 	vars[count++] = (struct gt_envvar){ "CUDA_INJECTION64_PATH",
 					    run->options.no_gpu ? NULL : run->preflight.injection };
 	/* Images preset it to libcupti, whose NVTX would take CUPTI's only subscription. */
-	if (nvtx && *nvtx && !strstr(nvtx, "libcupti") && !strstr(nvtx, "libgtrace-inject"))
+	if (nvtx && *nvtx && !run->options.force && !strstr(nvtx, "libcupti") &&
+	    !strstr(nvtx, "libgtrace-inject"))
 		warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'", nvtx);
 	else
 		vars[count++] =
 			(struct gt_envvar){ "NVTX_INJECTION64_PATH", run->preflight.injection };
 	if (*run->preflight.python_dir) {
-		if (asprintf(&path, "%s%s%s", run->preflight.python_dir,
-			     python_path && *python_path ? ":" : "",
-			     python_path ? python_path : "") < 0)
+		path = gt_preflight_python_path(&run->preflight, getenv("PYTHONPATH"));
+		if (!path)
 			return NULL;
 		vars[count++] = (struct gt_envvar){ "PYTHONPATH", path };
 		vars[count++] = (struct gt_envvar){ GT_ENV_PYTHON_DIR, run->preflight.python_dir };
@@ -219,6 +231,7 @@ static char **target_environment(struct run *run)
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */
+	vars[count++] = (struct gt_envvar){ GT_ENV_NSIGHT, NULL };
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
 	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_CALL, run->options.step_call };
 	run_capture_format(&run->options, capture, sizeof(capture));
@@ -464,6 +477,8 @@ int cmd_run(int argc, char **argv)
 	struct run run = { .report.options = &run.options };
 
 	run_options_parse(&run.options, argc, argv);
+	if (run.options.nsight)
+		run_nsight(&run.options, argv);
 	open_session(&run);
 	prepare(&run);
 	run.command = join(run.options.command);

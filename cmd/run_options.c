@@ -43,7 +43,8 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			   "(the name of the script or program)"),
 		OPT_FLAG(0, "force", &run->force,
 			 "overwrite traces, instead of taking the next\n"
-			 "free name NAME-2, NAME-3, ..."),
+			 "free name NAME-2, NAME-3, ...; and trace beside\n"
+			 "another tool, such as nsys or compute-sanitizer"),
 		OPT_CHOICE(0, "step-source", &run->step_source, "SOURCE", run_step_sources,
 			   "what marks the end of a step:\n"
 			   "api: gtrace_step() of gtrace.h, gtrace.step();\n"
@@ -93,6 +94,13 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_CHOICE(0, "then", &run->then, "WHAT", thens,
 			   "when the traces are complete, continue or\n"
 			   "stop the program with SIGTERM (continue)"),
+		OPT_FLAG(0, "nsight", &run->nsight,
+			 "Nsight Systems records these steps: run nsys, or\n"
+			 "be run by it"),
+		OPT_STRING(0, "nsight-output", &run->nsight_output, "PREFIX",
+			   "its report, PREFIX.nsys-rep (as traces)"),
+		OPT_STRING(0, "nsight-args", &run->nsight_args, "ARGS",
+			   "more options for nsys profile"),
 		OPT_COUNT('v', "verbose", &run->verbose, "say more, twice: much more"),
 		OPT_FLAG('q', "quiet", &run->quiet, "say only what is lost or wrong"),
 	};
@@ -168,6 +176,23 @@ static void check_step_call(struct run_options *run)
 	run->step_source = RUN_STEP_CALL;
 }
 
+static void check_nsight(const struct run_options *run)
+{
+	if (!run->nsight && (run->nsight_output || run->nsight_args))
+		die(STATUS_OWN_FAILURE, "run: --nsight-%s is of --nsight",
+		    run->nsight_output ? "output" : "args");
+	if (run->nsight && run->step_range)
+		die(STATUS_OWN_FAILURE, "run: --nsight and --step-range exclude each other: NVTX "
+					"is Nsight Systems' then");
+	if (run->nsight && run->capture != RUN_CAPTURE_AUTO && run->capture != RUN_CAPTURE_STEPS)
+		die(STATUS_OWN_FAILURE,
+		    "run: --nsight and --capture-range %s exclude each other: see --nsight-args",
+		    run->capture_range);
+	if (run->nsight && (run->with_stack || run->with_modules))
+		die(STATUS_OWN_FAILURE, "run: --nsight and --with-%s exclude each other",
+		    run->with_stack ? "stack" : "modules");
+}
+
 void run_options_parse(struct run_options *ret, int argc, char **argv)
 {
 	struct run_options run = {
@@ -211,5 +236,6 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 					"the range that is a step");
 	check_step_call(&run);
 	run_capture_check(&run);
+	check_nsight(&run);
 	*ret = run;
 }

@@ -55,6 +55,9 @@ struct run_options { /* strings are of argv and the environment */
 	int then;       /* enum run_then */
 	int verbose;
 	bool quiet;
+	bool nsight;               /* Nsight Systems records */
+	const char *nsight_output; /* its report; NULL: by the command */
+	const char *nsight_args;   /* more of its options; NULL: none */
 	char *const *command;
 };
 

@@ -7,6 +7,7 @@
 #include "capture.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "nsight.h"
 #include "quiet.h"
 
 #include <pthread.h>
@@ -289,7 +290,7 @@ void inj_control_attach(void)
 
 void inj_yield(void)
 {
-	if (!inj_live_alive())
+	if (!inj_live_alive() || inj_nsight())
 		return;
 	atomic_fetch_add_explicit(&yields, 1, memory_order_relaxed);
 	inj_control_wait(inj_control_post(), YIELD_WAIT_MS);
@@ -297,7 +298,7 @@ void inj_yield(void)
 
 void inj_resume(void)
 {
-	if (!inj_live_alive())
+	if (!inj_live_alive() || inj_nsight())
 		return;
 	atomic_fetch_sub_explicit(&yields, 1, memory_order_relaxed);
 	inj_control_post();

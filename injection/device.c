@@ -22,7 +22,7 @@ static struct {
 } driver;
 
 /* RTLD_NOLOAD: what the program has loaded, or nothing. */
-static void *find(const char *library, const char *name)
+void *inj_find_loaded(const char *library, const char *name)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 	void *symbol = handle ? dlsym(handle, name) : NULL;
@@ -32,17 +32,23 @@ static void *find(const char *library, const char *name)
 	return symbol;
 }
 
-void inj_device_init(void)
+void *inj_find_runtime(const char *name)
 {
 	static const char *const runtimes[] = { "libcudart.so.13", "libcudart.so.12",
 						"libcudart.so.11.0" };
+	void *found = NULL;
 
-#define RESOLVE(name) driver.name = (__typeof__(name) *)find("libcuda.so.1", #name);
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes) && !found; i++)
+		found = inj_find_loaded(runtimes[i], name);
+	return found;
+}
+
+void inj_device_init(void)
+{
+#define RESOLVE(name) driver.name = (__typeof__(name) *)inj_find_loaded("libcuda.so.1", #name);
 	DRIVER_API(RESOLVE)
 #undef RESOLVE
-	for (size_t i = 0; i < ARRAY_SIZE(runtimes) && !driver.cudaRuntimeGetVersion; i++)
-		driver.cudaRuntimeGetVersion =
-			(int (*)(int *))find(runtimes[i], "cudaRuntimeGetVersion");
+	driver.cudaRuntimeGetVersion = (int (*)(int *))inj_find_runtime("cudaRuntimeGetVersion");
 }
 
 uint32_t inj_driver_version(void)

@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "events.h"
 #include "env.h"
+#include "nsight.h"
 #include "torch_ops.h"
 
 #include <dlfcn.h>
@@ -109,9 +110,15 @@ static bool read_environment(void)
 	const char *bytes = getenv(GT_ENV_MAX_BUFFER);
 	const char *graph = getenv(GT_ENV_CUDA_GRAPH);
 	const char *debug = getenv(GT_ENV_DEBUG);
+	const char *nsight = getenv(GT_ENV_NSIGHT);
 
-	if (!path || !*path)
-		return false; /* not under gtrace: nothing to say */
+	if (!path || !*path) {
+		if (!nsight || !*nsight)
+			return false; /* not under gtrace: nothing to say */
+		path = "";
+		inj_config.nsight = true;
+		inj_config.quiet = !strcmp(nsight, "quiet");
+	}
 	inj_config.debug = debug && !strcmp(debug, "1");
 	inj_config.schedule = standard;
 	if (strlen(path) >= sizeof(inj_config.socket) ||
@@ -197,17 +204,14 @@ static void say_refused_rank(const struct gt_rank *rank)
 			rank->refused, value, rank->rank, gt_rank_source_name(rank->source));
 }
 
-static void start(void)
+/* The arena, and who reads it. false: said why not. */
+static bool connect_session(void)
 {
 	int arena_fd, err;
 
-	if (!read_environment())
-		return;
-	if (inj_steps_init() < 0)
-		inj_log(GT_LOG_WARN, "cannot use the step range '%s'", inj_config.step_range);
 	if (inj_events_init() < 0 || inj_names_init() < 0) {
 		inj_log(GT_LOG_ERROR, "this process is not traced: out of resources");
-		return;
+		return false;
 	}
 	err = inj_arena_create(inj_config.arena_bytes, inj_config.mode, &arena_fd);
 	if (err < 0) {
@@ -215,20 +219,40 @@ static void start(void)
 			"this process is not traced: no shared memory of %llu MiB (--max-buffer): "
 			"%s",
 			(unsigned long long)(inj_config.arena_bytes >> 20), strerror(-err));
-		return;
+		return false;
 	}
 	err = say_hello(arena_fd);
 	close(arena_fd); /* the mapping and the collector have it */
 	if (err < 0) {
 		inj_log(GT_LOG_ERROR, "this process is not traced: no connection to gtrace: %s",
 			strerror(-err));
-		return;
+		return false;
 	}
 	say_refused_rank(&inj_config.rank);
-	inj_python_init();
+	return true;
+}
+
+static void start(void)
+{
+	int err;
+
+	if (!read_environment())
+		return;
+	if (inj_steps_init() < 0)
+		inj_log(GT_LOG_WARN, "cannot use the step range '%s'", inj_config.step_range);
+	if (inj_nsight())
+		inj_nsight_init();
+	else if (!connect_session())
+		return;
 	madvise(&inj_live, sizeof(inj_live), MADV_WIPEONFORK);
 	if (pthread_atfork(NULL, NULL, in_child))
 		inj_log(GT_LOG_DEBUG, "no hook for fork");
+	if (inj_nsight()) {
+		atomic_store(&inj_live.alive, 1);
+		inj_nsight_begin();
+		return;
+	}
+	inj_python_init();
 	inj_exit_early();
 	atomic_store(&inj_live.recording, inj_config.mode != GT_MODE_STEPS);
 	atomic_store(&inj_live.taking, inj_config.mode != GT_MODE_STEPS);
@@ -243,16 +267,25 @@ static void start(void)
 	}
 }
 
+/* What comes in by these is not ours where Nsight Systems records. */
+static bool is_closed(enum gt_door door)
+{
+	return inj_nsight() && (door == GT_DOOR_CUDA || door == GT_DOOR_NVTX);
+}
+
 bool inj_start(enum gt_door door)
 {
 	int saved = errno;
 
+	/* Also from within start(), whose NVTX may come back to this library. */
+	if (is_closed(door))
+		return false;
 	if (!inj_live_alive()) {
 		first_door = door;
 		pthread_once(&start_once, start);
 	}
 	errno = saved;
-	return inj_live_alive();
+	return inj_live_alive() && !is_closed(door);
 }
 
 /* ---- the doors ---- */

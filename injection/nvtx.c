@@ -5,6 +5,7 @@
 #include "nvtx.h"
 #include "capture.h"
 #include "nccl.h"
+#include "nsight.h"
 #include "py_stacks.h"
 
 #include <pthread.h>
@@ -503,11 +504,16 @@ GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table
 
 void gtrace_inject_push(const char *text)
 {
-	if (nvtx_start())
+	if (inj_nsight())
+		inj_nsight_push(text);
+	else if (nvtx_start())
 		nvtx_push(&default_domain, ascii(text));
 }
 
 void gtrace_inject_pop(void)
 {
-	nvtx_pop(&default_domain);
+	if (inj_nsight())
+		inj_nsight_pop();
+	else
+		nvtx_pop(&default_domain);
 }

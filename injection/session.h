@@ -59,6 +59,8 @@ struct inj_config {
 	uint64_t arena_bytes;
 	bool graph_whole; /* one GPU record a graph launch instead of one a node */
 	bool debug;
+	bool nsight; /* Nsight Systems records, see nsight.h */
+	bool quiet;  /* of it, only what goes wrong is said */
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	char libcupti[1024];                /* empty: look for it */
 	char cuda_dirs[GT_CUPTI_DIRS][512]; /* by gt_cupti_dir_vars */
@@ -178,6 +180,10 @@ enum gt_step_source inj_steps_frozen(void);
 
 /* Find what follows in the program's libraries; on its thread, as the loader's lock may be held. */
 void inj_device_init(void);
+
+/* The function of that name in a library, or in the CUDA runtime, that the program has loaded. */
+void *inj_find_loaded(const char *library, const char *name);
+void *inj_find_runtime(const char *name);
 
 uint32_t inj_driver_version(void);  /* cuDriverGetVersion(), 0 when not known */
 uint32_t inj_runtime_version(void); /* of a mapped libcudart, 0 when not known */

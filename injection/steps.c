@@ -3,6 +3,7 @@
  * seen rules, until the first warm-up freezes the choice.
  */
 #include "events.h"
+#include "nsight.h"
 
 #include <regex.h>
 
@@ -276,6 +277,10 @@ void inj_step(enum gt_step_source source, uint64_t key)
 		new = own ? old : RULING_WORD(count, source, frozen || is_armed(count));
 	} while (!atomic_compare_exchange_weak(&ruling, &old, new));
 
+	if (inj_nsight()) {
+		inj_nsight_step(count);
+		return;
+	}
 	if (is_captured(new) && !is_captured(old)) /* there may be a claim */
 		atomic_store(&own_ruling, old);
 	if (own)

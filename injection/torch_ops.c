@@ -9,6 +9,7 @@
 #include "torch_ops.h"
 #include "env.h"
 #include "events.h"
+#include "nsight.h"
 #include "py_stacks.h"
 #include "torch_abi.h"
 #include "torch_comms.h"
@@ -116,6 +117,8 @@ static void drop_strayed(enum stack_kind kind)
 	while ((op = open_ops[kind]) && atomic_load_explicit(&op->strayed, memory_order_acquire)) {
 		open_ops[kind] = op->outer;
 		free(op);
+		if (inj_nsight() && inj_alive())
+			inj_nsight_pop();
 	}
 }
 
@@ -239,6 +242,25 @@ static void put_user_end(const struct op *op)
 	inj_commit();
 }
 
+static bool put_start(const struct op *op, const char *function, const char *name)
+{
+	if (inj_nsight()) {
+		inj_nsight_push(name);
+		return true;
+	}
+	return op->kind == STACK_USER ? put_user(op, function, name) : put_op(op, function, name);
+}
+
+static void put_end(const struct op *op)
+{
+	if (inj_nsight())
+		inj_nsight_pop();
+	else if (op->kind == STACK_USER)
+		put_user_end(op);
+	else
+		put_op_end(op);
+}
+
 /* ---- called by torch ---- */
 
 /* The session starts with the first operator, not in a child that only forked: workers do so. */
@@ -308,7 +330,7 @@ struct torch_context **torch_op_begins(struct torch_context **ret, const char *f
 	op = name ? op_new(kind) : NULL;
 	if (!op)
 		return ret;
-	put = kind == STACK_USER ? put_user(op, function, name) : put_op(op, function, name);
+	put = put_start(op, function, name);
 	if (!put) {
 		free(op);
 		return ret;
@@ -330,10 +352,7 @@ static void on_end(const char *function, struct torch_context *context)
 	op->ended = true;
 	if (!inj_alive())
 		return;
-	if (op->kind == STACK_USER)
-		put_user_end(op);
-	else
-		put_op_end(op);
+	put_end(op);
 	if (op->marks_step)
 		inj_step(GT_STEP_OPTIMIZER, op->step_key);
 }
@@ -413,7 +432,7 @@ int gtrace_inject_ops_begin(int at_once)
 	if (!at_once)
 		switch_to(false);
 	/* Our handler is to run before torch is gone. */
-	if (inj_alive())
+	if (inj_alive() && !inj_nsight())
 		inj_exit_early();
 	atomic_compare_exchange_strong(&observer, &testing,
 				       at_once && !inj_alive() ? OBSERVER_WAITING : OBSERVER_READY);

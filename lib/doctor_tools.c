@@ -4,6 +4,7 @@
 #include "base.h"
 #include "doctor.h"
 #include "env.h"
+#include "other_tool.h"
 #include "wire.h"
 
 #include <stdlib.h>
@@ -52,21 +53,6 @@ void gt_doctor_injection(struct gt_doctor *doctor)
 
 /* ---- other tools ---- */
 
-/* Is there such a program in PATH? */
-static bool find_program(const char *name, char *ret, size_t len)
-{
-	const char *dir = getenv("PATH"), *end;
-	int n;
-
-	for (; dir && *dir; dir = *end ? end + 1 : end) {
-		end = strchrnul(dir, ':');
-		n = snprintf(ret, len, "%.*s/%s", (int)(end - dir), dir, name);
-		if (end > dir && n > 0 && (size_t)n < len && !access(ret, X_OK))
-			return true;
-	}
-	return false;
-}
-
 static void look_for_programs(struct gt_doctor *doctor)
 {
 	static const char *const names[] = { "nsys", "ncu", "compute-sanitizer", "cuda-gdb" };
@@ -74,7 +60,7 @@ static void look_for_programs(struct gt_doctor *doctor)
 	size_t used = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (find_program(names[i], path, sizeof(path)))
+		if (gt_find_program(names[i], path, sizeof(path)))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 used ? ", " : "", path);
 	if (used)
@@ -89,18 +75,17 @@ static void look_for_programs(struct gt_doctor *doctor)
 static void look_for_conflict(struct gt_doctor *doctor)
 {
 	char *const argv[] = { (char *)"program", NULL };
-	struct gt_err err;
+	struct gt_other_tool tool;
 
-	if (gt_preflight_conflict(argv, getenv, doctor->preflight.injection, &err) < 0) {
+	if (gt_other_tool_find(&tool, argv, getenv, doctor->preflight.injection)) {
 		gt_doctor_add(doctor, "tools.conflict", GT_DOCTOR_PROBLEM,
-			      "%s: CUDA takes only one such tool into a program", err.msg);
-		gt_doctor_fix(doctor,
-			      "unset CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH LD_PRELOAD "
-			      "QUADD_INJECTION_PROXY, or trace without that tool");
-	} else if (gt_preflight_ancestors(&err) < 0) {
-		gt_doctor_add(doctor, "tools.conflict", GT_DOCTOR_PROBLEM,
-			      "%s: CUDA takes only one such tool into a program", err.msg);
-		gt_doctor_fix(doctor, "run gtrace outside of it");
+			      "%s: CUDA takes only one such tool into a program", tool.how);
+		gt_doctor_fix(
+			doctor, "%s",
+			tool.variable
+				? "unset CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH LD_PRELOAD "
+				  "QUADD_INJECTION_PROXY, or trace without that tool"
+				: "run gtrace outside of it");
 	} else {
 		gt_doctor_add(doctor, "tools.conflict", GT_DOCTOR_OK,
 			      "no other tool has set CUDA's injection or runs above this process");

@@ -10,27 +10,7 @@
 #include <uv.h>
 
 #define INJECTION_FILE "libgtrace-inject.so"
-#define ANCESTORS_MAX  64
 #define DESCRIPTORS    24 /* of the loop, the target and one traced process; about 12 are used */
-
-/* Libraries by which other tools get into a CUDA program. */
-static const struct {
-	const char *library;
-	const char *tool;
-} libraries[] = {
-	{ "libToolsInjection", "Nsight Systems" },
-	{ "libTreeLauncherTargetInjection", "Nsight Compute" },
-	{ "libcuda-injection", "Nsight Compute" },
-	{ "libsanitizer-collection", "compute-sanitizer" },
-	{ "libInterceptorInjectionTarget", "compute-sanitizer" },
-	{ "libcuinj", "nvprof" },
-};
-
-/* Programs that bring such a library, or the debugger interface that excludes ours. */
-static const char *const programs[] = {
-	"nsys",     "nsys-launcher", "ncu",    "nv-nsight-cu-cli", "compute-sanitizer",
-	"cuda-gdb", "cuda-memcheck", "nvprof",
-};
 
 /* ---- the files ---- */
 
@@ -78,6 +58,17 @@ int gt_preflight_find(struct gt_preflight *ret, const char *given, struct gt_err
 		found.python_dir[0] = 0;
 	*ret = found;
 	return 0;
+}
+
+char *gt_preflight_python_path(const struct gt_preflight *preflight, const char *given)
+{
+	bool alone = !given || !*given;
+	char *path;
+
+	if (!*preflight->python_dir || asprintf(&path, "%s%s%s", preflight->python_dir,
+						alone ? "" : ":", alone ? "" : given) < 0)
+		return NULL;
+	return path;
 }
 
 /* In the child: the loader's complaint into fd, nothing when all is well. */
@@ -163,99 +154,4 @@ int gt_preflight_room(unsigned int threads, struct gt_err *err)
 		return 0;
 	return gt_err_sys(err, -rc, "no room for %s (see 'ulimit -a')",
 			  rc == EMFILE || rc == ENFILE ? "descriptors" : "threads");
-}
-
-/* ---- other tools ---- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* The kernel keeps 15 bytes of a program's name. */
-static bool is_tool(const char *program)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(programs); i++)
-		if (!strncmp(program, programs[i], 15))
-			return true;
-	return false;
-}
-
-/* The tool whose library is in the value of an environment variable. */
-static const char *tool_in(const char *value)
-{
-	size_t i;
-
-	for (i = 0; value && i < ARRAY_SIZE(libraries); i++)
-		if (strstr(value, libraries[i].library))
-			return libraries[i].tool;
-	return NULL;
-}
-
-int gt_preflight_conflict(char *const *argv, char *(*lookup)(const char *name),
-			  const char *injection, struct gt_err *err)
-{
-	static const char *const variables[] = {
-		"CUDA_INJECTION64_PATH",
-		"NVTX_INJECTION64_PATH",
-		"LD_PRELOAD",
-	};
-	const char *cuda = lookup("CUDA_INJECTION64_PATH"), *tool;
-	size_t i;
-
-	if (is_tool(base_name(argv[0])))
-		return gt_err_set(err, -EBUSY, "%s takes the place of gtrace in the program",
-				  base_name(argv[0]));
-	for (i = 0; i < ARRAY_SIZE(variables); i++) {
-		tool = tool_in(lookup(variables[i]));
-		if (tool)
-			return gt_err_set(err, -EBUSY, "%s has set %s", tool, variables[i]);
-	}
-	if (lookup("QUADD_INJECTION_PROXY"))
-		return gt_err_set(err, -EBUSY, "Nsight Systems has set QUADD_INJECTION_PROXY");
-	/* Another gtrace may have set it: then this one takes over. */
-	if (cuda && *cuda && strcmp(cuda, injection) && strcmp(base_name(cuda), INJECTION_FILE))
-		return gt_err_set(err, -EBUSY, "CUDA_INJECTION64_PATH is already '%s'", cuda);
-	return 0;
-}
-
-/* Name and parent of a process; false when it cannot be seen. */
-static bool read_stat(pid_t pid, char *name, size_t len, pid_t *parent)
-{
-	char path[64], stat[512], *name_start, *name_end;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, stat, sizeof(stat) - 1);
-	close(fd);
-	stat[n > 0 ? n : 0] = 0;
-	name_start = strchr(stat, '(');
-	name_end = strrchr(stat, ')');
-	if (!name_start || !name_end || sscanf(name_end + 1, " %*c %d", parent) != 1)
-		return false;
-	snprintf(name, len, "%.*s", (int)(name_end - name_start - 1), name_start + 1);
-	return true;
-}
-
-int gt_preflight_ancestors(struct gt_err *err)
-{
-	pid_t pid = getppid();
-	char name[32];
-	int i;
-
-	for (i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
-		if (!read_stat(pid, name, sizeof(name), &pid))
-			break;
-		if (is_tool(name))
-			return gt_err_set(err, -EBUSY, "gtrace runs under %s", name);
-	}
-	return 0;
 }

@@ -22,6 +22,12 @@ struct gt_preflight {
 int gt_preflight_find(struct gt_preflight *ret, const char *given, struct gt_err *err);
 
 /*
+ * PYTHONPATH for the target: the start-up hook's directory in front of what is given (may be NULL).
+ * Allocated; NULL: the hook is not there (then as given), or no memory.
+ */
+char *gt_preflight_python_path(const struct gt_preflight *preflight, const char *given);
+
+/*
  * Load the injection in a child and look its entry point up. 0, or -ELIBACC with the loader's
  * words. To be called before any thread is started.
  */
@@ -32,15 +38,5 @@ int gt_preflight_load(const char *injection, struct gt_err *err);
  * these cannot be had. 0 or -errno. To be called before any thread is started.
  */
 int gt_preflight_room(unsigned int threads, struct gt_err *err);
-
-/*
- * Does another tool own the CUDA injection of this command, which takes only one? -EBUSY with a
- * message that names it, or 0. lookup is getenv() or a stand-in; injection is ours.
- */
-int gt_preflight_conflict(char *const *argv, char *(*lookup)(const char *name),
-			  const char *injection, struct gt_err *err);
-
-/* The same for a tool that this process runs under; by the names in /proc. */
-int gt_preflight_ancestors(struct gt_err *err);
 
 #endif

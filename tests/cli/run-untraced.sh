@@ -14,3 +14,10 @@ printf '#!/bin/sh\ngtrace run echo "$@"\n' >nsys
 NVTX_INJECTION64_PATH=/usr/lib/libcupti.so gtrace run -q sh -c 'echo "${NVTX_INJECTION64_PATH##*/}"'
 NVTX_INJECTION64_PATH=/opt/other/libother.so gtrace run -q sh -c 'echo "${NVTX_INJECTION64_PATH##*/}"'
 ls -A
+# Tools that are known by their own variables, or as an ancestor; --force takes no notice.
+try NV_NSIGHT_INJECTION_PORT_BASE=49152
+try NV_SANITIZER_INJECTION_PORT_BASE=49152
+printf '#!/bin/sh\ngtrace run "$@"\n' >cuda-gdb-minimal && chmod +x cuda-gdb-minimal
+./cuda-gdb-minimal echo below
+./cuda-gdb-minimal --force echo below
+CUDA_INJECTION64_PATH=/opt/nvidia/libToolsInjection64.so gtrace run --force -q sh -c 'echo "${CUDA_INJECTION64_PATH##*/}"'

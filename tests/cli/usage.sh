@@ -43,6 +43,12 @@ try run --capture-end repeat true
 try run --delay 5 --capture-end repeat true
 try run --delay soon true
 try run --duration 0 true
+try run --nsight-args -f true
+try run --nsight-output x true
+try run --nsight --step-range x true
+try run --nsight --with-stack true
+try run --nsight --delay 5 true
+try run --nsight --nsight-args "'" true
 try run --max-buffer 1M true
 try run --max-buffer 1T true
 try run --name a/b true

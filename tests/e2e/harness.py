@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TIMEOUT_S = 60
 
 # What would make a test depend on who runs it.
-FOREIGN = re.compile(r'^(GTRACE_|CUDA_|NVTX_|RANK$|WORLD_SIZE$|OMPI_|PMIX?_|SLURM_|SIMGPU_|PYTHONPATH$)')
+FOREIGN = re.compile(r'^(GTRACE_|KINETO_|NSYS_|QUADD_|CUDA_|NVTX_|RANK$|WORLD_SIZE$|OMPI_|PMIX?_|SLURM_|SIMGPU_|PYTHONPATH$)')
 
 COPIES = {'HtoD': 'Memcpy HtoD', 'DtoH': 'Memcpy DtoH', 'DtoD': 'Memcpy DtoD', 'PtoP': 'Memcpy PtoP',
           'Memset': 'Memset'}

@@ -3,6 +3,8 @@
 
 SIMGPU   = $(O)/simgpu
 SIM_LIBS = $(SIMGPU)/libcuda.so.1 $(SIMGPU)/libcudart.so.13 $(SIMGPU)/libcupti.so.13
+# A stand-in for Nsight Systems: its command, and the library that it injects.
+SIM_NSYS = $(addprefix $(SIMGPU)/nsys/,nsys libToolsInjection64.so libToolsInjectionProxy64.so)
 SIM_BIN  = $(SIMGPU)/train $(SIMGPU)/train-ptds $(SIMGPU)/conform
 SIM_NAMES = $(SIMGPU)/include/cupti_driver_names.h $(SIMGPU)/include/cupti_runtime_names.h
 
@@ -18,8 +20,8 @@ SIM_CFLAGS = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -Itests/simgpu -I$(
 SIM_LD     = $(CC) -shared $(LINK) -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN'
 
 ifneq ($(CUDA_INCLUDE),)
-TEST_PROGRAMS += $(SIM_LIBS) $(SIM_BIN)
-simgpu: $(SIM_LIBS) $(SIM_BIN) ## build the simulated GPU and its sample programs
+TEST_PROGRAMS += $(SIM_LIBS) $(SIM_BIN) $(SIM_NSYS)
+simgpu: $(SIM_LIBS) $(SIM_BIN) $(SIM_NSYS) ## build the simulated GPU and its sample programs
 else
 simgpu:
 	@echo 'simgpu: no CUDA headers, not built'
@@ -54,6 +56,18 @@ $(SIMGPU)/libcupti.so.13: $(SIM_CUPTI_OBJ) $(SIMGPU)/libcuda.so.1 tests/simgpu/l
 	$(call say,LD) $(SIM_LD) -Wl,-soname,libcupti.so.13 \
 		-Wl,--version-script=tests/simgpu/libcupti.map -o $@ $(SIM_CUPTI_OBJ) \
 		$(SIMGPU)/libcuda.so.1 -lpthread && ln -sf libcupti.so.13 $(SIMGPU)/libcupti.so
+
+$(SIMGPU)/nsys/libToolsInjection64.so: $(SIMGPU)/obj/nsys_injection.o
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) -shared $(LINK) -o $@ $< -lpthread -ldl
+
+$(SIMGPU)/nsys/libToolsInjectionProxy64.so: $(SIMGPU)/obj/nsys_proxy.o
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) -shared $(LINK) -o $@ $<
+
+$(SIMGPU)/nsys/nsys: tests/simgpu/nsys
+	@mkdir -p $(@D)
+	$(call say,COPY) cp $< $@
 
 # Linked by soname only, so that they run on the real libraries as well. The second one calls the
 # entry points of the per-thread default stream (_ptsz, _ptds).
