@@ -190,11 +190,14 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -m 755 $(O)/libgtrace-inject.so $(DEST)/lib/gtrace
 	install -m 644 $(PY_OUT) $(DEST)/lib/gtrace/python
 	install -m 644 lib/gtrace.h $(DEST)/include
+	install -D -m 644 cmd/completion/gtrace.bash $(DEST)/share/bash-completion/completions/gtrace
+	install -D -m 644 cmd/completion/_gtrace $(DEST)/share/zsh/site-functions/_gtrace
 	set -e; for page in man/*.[1-8]; do s=$${page##*.}; \
 		install -D -m 644 $$page $(DEST)/share/man/man$$s/$${page##*/}; done
 
 uninstall: ## remove what 'make install' installed
 	rm -f $(DEST)/bin/gtrace $(DEST)/include/gtrace.h
+	rm -f $(DEST)/share/bash-completion/completions/gtrace $(DEST)/share/zsh/site-functions/_gtrace
 	rm -rf $(DEST)/lib/gtrace
 	for page in man/*.[1-8]; do rm -f $(DEST)/share/man/man$${page##*.}/$${page##*/}; done
 

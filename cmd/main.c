@@ -50,6 +50,12 @@ static void print_help(void)
 	size_t i;
 
 	opt_print_help(&self, stdout);
+	if (opt_wants_completion()) {
+		for (i = 0; i < ARRAY_SIZE(commands); i++)
+			if (commands[i].about)
+				printf("%s - command %s\n", commands[i].name, commands[i].about);
+		return;
+	}
 	printf("\ncommands:\n");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		if (commands[i].about)

@@ -3,6 +3,9 @@
 
 #define HELP_COLUMN 30
 
+/* The help is for a shell that completes a command line. */
+static bool for_completion;
+
 static bool is_named(const char *name, const char *text, size_t len)
 {
 	return strlen(name) == len && !strncmp(name, text, len);
@@ -279,6 +282,10 @@ int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret
 {
 	int index, kept = 1, rc, i;
 
+	if (argc == 2 && !strcmp(argv[1], "--completion")) {
+		for_completion = true;
+		return 1;
+	}
 	/* argv[1..kept) are the operands met so far. */
 	for (index = 1; index < argc; index++) {
 		if (argv[index][0] != '-' || !argv[index][1]) {
@@ -320,10 +327,72 @@ static void print_option(const struct opt *opt, FILE *file)
 	}
 }
 
+/* ---- for shells ---- */
+
+bool opt_wants_completion(void)
+{
+	return for_completion;
+}
+
+/* By the placeholder in the help. */
+static const char *kind_of_word(const char *word)
+{
+	static const struct {
+		const char *word;
+		const char *kind;
+	} kinds[] = {
+		{ "DIR", "directory" },
+		{ "FILE", "file" },
+		{ "OUT", "file" },
+		{ "PROGRAM", "program" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (!strcmp(word, kinds[i].word))
+			return kinds[i].kind;
+	return "value";
+}
+
+static const char *kind_of_operand(const struct opt_command *command)
+{
+	if (!*command->name)
+		return "command";
+	if (command->stop_at_operand)
+		return "program";
+	return strstr(command->synopsis, "FILE") ? "file" : "none";
+}
+
+static void print_words(const struct opt *opt, FILE *file)
+{
+	char letter[] = { '-', opt->letter, '\0' };
+
+	fprintf(file, "--%s %s ", opt->name, letter);
+	if (opt->type == OPT_IS_CHOICE)
+		for (size_t i = 0; opt->choices[i]; i++)
+			fprintf(file, "%s%s", i ? "," : "choice:", opt->choices[i]);
+	else
+		fputs(takes_value(opt) ? kind_of_word(opt->arg) : "flag", file);
+	fprintf(file, " %.*s\n", (int)strcspn(opt->help, "\n"), opt->help);
+	if (opt->type == OPT_IS_FLAG && !strncmp(opt->name, "with-", 5))
+		fprintf(file, "--no-%s - flag not: %.*s\n", opt->name + 5,
+			(int)strcspn(opt->help, "\n"), opt->help);
+}
+
+static void print_completion(const struct opt_command *command, FILE *file)
+{
+	for (size_t i = 0; i < command->count; i++)
+		print_words(&command->opts[i], file);
+	fprintf(file, "--help -h flag this text\noperand - %s\n", kind_of_operand(command));
+}
+
 void opt_print_help(const struct opt_command *command, FILE *file)
 {
 	size_t i;
 
+	if (for_completion) {
+		print_completion(command, file);
+		return;
+	}
 	fprintf(file, "usage: gtrace %s%s%s\n%s.\n\n", command->name, *command->name ? " " : "",
 		command->synopsis, command->about);
 	for (i = 0; i < command->count; i++)

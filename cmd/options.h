@@ -91,8 +91,16 @@ struct opt_command {
 int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret_operand,
 	      struct gt_err *err);
 
-/* The text of -h and --help. */
+/*
+ * The text of -h and --help. Or, when the only word was --completion, what the shells' functions in
+ * cmd/completion read: a line "NAME LETTER KIND text" for each option, with - for no letter; KIND
+ * is flag, value, directory, file, program, or choice:a,b,c. A line "operand - KIND" is of what
+ * follows the options: command, program, file, or none.
+ */
 void opt_print_help(const struct opt_command *command, FILE *file);
+
+/* Was that the word? */
+bool opt_wants_completion(void);
 
 /* text as a number of bytes, with K, M or G; 0 or -EINVAL. */
 int opt_parse_size(const char *text, uint64_t *ret);

@@ -241,12 +241,39 @@ static void help(void **state)
 				  "  -h, --help                  this text\n");
 }
 
+static void for_shells(void **state)
+{
+	char *argv[] = { (char *)"test", (char *)"--completion", NULL };
+	char text[1024];
+	FILE *file = fmemopen(text, sizeof(text), "w");
+	int operand;
+
+	(void)state;
+	assert_non_null(file);
+	assert_false(opt_wants_completion());
+	assert_int_equal(opt_parse(&command, 2, argv, &operand, &err), 1);
+	assert_true(opt_wants_completion());
+	opt_print_help(&command, file);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(text, "--flag -f flag a flag\n"
+				  "--with-thing - flag with it\n"
+				  "--no-thing - flag not: with it\n"
+				  "--verbose -v flag a count\n"
+				  "--string -s value a string\n"
+				  "--number -n value a number\n"
+				  "--size - value a size\n"
+				  "--choice - choice:one,two,three a choice\n"
+				  "--help -h flag this text\n"
+				  "operand - file\n");
+	for_completion = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms),  cmocka_unit_test(operands), cmocka_unit_test(unknown),
-		cmocka_unit_test(values), cmocka_unit_test(sizes),    cmocka_unit_test(times),
-		cmocka_unit_test(help),
+		cmocka_unit_test(forms),  cmocka_unit_test(operands),   cmocka_unit_test(unknown),
+		cmocka_unit_test(values), cmocka_unit_test(sizes),      cmocka_unit_test(times),
+		cmocka_unit_test(help),   cmocka_unit_test(for_shells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
