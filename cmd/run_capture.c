@@ -154,7 +154,7 @@ void run_capture_describe(const struct run_options *run, char *buf, size_t len)
 		snprintf(buf, len, "the NVTX range '%s'", run->capture_range + strlen(nvtx));
 		break;
 	case RUN_CAPTURE_TIME:
-		snprintf(buf, len, "%.3g s after the start", (double)run->delay_ms / 1000);
+		snprintf(buf, len, "%.10g s after the start", (double)run->delay_ms / 1000);
 		break;
 	default:
 		snprintf(buf, len, "cudaProfilerStart()");

@@ -117,14 +117,14 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 		return;
 	if (report->options->verbose)
 		describe(client, who, sizeof(who));
-	if (report->options->step_source == RUN_STEP_NONE) {
-		say("window open from start to end%s%s", *who ? " of " : "", who);
-		return;
-	}
 	if (report->options->schedule.repeat != 1)
 		snprintf(number, sizeof(number), " %llu", (unsigned long long)open->cycle + 1);
 	if (is_captured(report, client)) {
 		say("captured range%s begins%s%s", number, *who ? " in " : "", who);
+		return;
+	}
+	if (report->options->step_source == RUN_STEP_NONE) {
+		say("window open from start to end%s%s", *who ? " of " : "", who);
 		return;
 	}
 	say("window%s open at step %llu, for %llu step%s%s%s", number,
@@ -280,12 +280,14 @@ void run_report_progress(struct run_report *report, const struct gt_client_info 
 {
 	struct gt_sched_pos pos;
 
-	if (!leader || report->options->quiet || report->options->step_source == RUN_STEP_NONE)
+	if (!leader || report->options->quiet)
 		return;
 	if (is_captured(report, leader)) {
 		say_captured_progress(leader);
 		return;
 	}
+	if (report->options->step_source == RUN_STEP_NONE)
+		return;
 	gt_schedule_at(&report->options->schedule, leader->step, &pos);
 	switch (pos.phase) {
 	case GT_PHASE_IDLE:

@@ -186,12 +186,12 @@ static void follow_steps(void)
 	/* A source of more authority began to rule, and counts from its own first mark. */
 	if (next_step > step + 1)
 		next_step = step;
-	while (next_step <= step)
-		follow_step(next_step++);
 	if (!told_source && inj_steps_frozen()) {
 		told_source = true;
 		inj_tell(GT_WHAT_STEP_SOURCE, ctl->cycle, inj_steps_frozen());
 	}
+	while (next_step <= step)
+		follow_step(next_step++);
 }
 
 void inj_window_plan(const struct gt_msg_plan *msg)

@@ -171,6 +171,9 @@ static void take_phase(struct gt_client *client, const struct gt_msg_phase *phas
 		client->info.hello.driver_version = phase->driver_version;
 		client->info.hello.runtime_version = phase->runtime_version;
 	}
+	/* Before the first window opens. */
+	if (phase->what == GT_WHAT_STEP_SOURCE && phase->value < GT_STEP_SOURCE_MAX)
+		client->info.step_source = (enum gt_step_source)phase->value;
 	gt_recorder_phase(client->recorder, phase);
 	client->kicked = true;
 	client->gone |= client->stopping && phase->what == GT_WHAT_OFF;
