@@ -231,6 +231,9 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		    run.with_stack ? "stack" : "modules", run.activities);
 	if (run.step_range)
 		run_check_regex("step-range", run.step_range);
+	if (run.step_range && run.step_source != RUN_STEP_AUTO && run.step_source != RUN_STEP_NVTX)
+		die(STATUS_OWN_FAILURE, "run: --step-range and --step-source %s exclude each other",
+		    run_step_sources[run.step_source]);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)
 		die(STATUS_OWN_FAILURE, "run: --step-source nvtx needs --step-range: the name of "
 					"the range that is a step");

@@ -49,8 +49,6 @@ struct gt_client {
 	/* the drain in a worker thread */
 	bool finishing; /* it is the last one */
 	bool flush_due;
-	int drain_rc;
-	struct gt_err drain_err;
 	char told_failure[sizeof(((struct gt_err *)0)->msg)];
 	struct gt_recorder_report report;
 };
@@ -317,13 +315,11 @@ static void work(uv_work_t *request)
 	struct gt_client *client = container_of(request, struct gt_client, work);
 
 	if (client->finishing)
-		client->drain_rc = gt_recorder_finish(client->recorder, !client->orderly,
-						      realtime_ns(), &client->report,
-						      &client->drain_err);
+		gt_recorder_finish(client->recorder, !client->orderly, realtime_ns(),
+				   &client->report);
 	else
-		client->drain_rc = gt_recorder_drain(client->recorder, realtime_ns(),
-						     client->flush_due, &client->report,
-						     &client->drain_err);
+		gt_recorder_drain(client->recorder, realtime_ns(), client->flush_due,
+				  &client->report);
 }
 
 static void tell_drained(struct gt_client *client)
@@ -339,12 +335,29 @@ static void tell_drained(struct gt_client *client)
 }
 
 /* A disk that is full stays so for many drains: it is told once. */
-static void tell_failure(struct gt_client *client)
+static void tell_failure(struct gt_client *client, const struct gt_err *err)
 {
-	if (!strcmp(client->told_failure, client->drain_err.msg))
+	if (!strcmp(client->told_failure, err->msg))
 		return;
-	snprintf(client->told_failure, sizeof(client->told_failure), "%s", client->drain_err.msg);
-	client->config->ops->failed(client->config->ctx, &client->info, &client->drain_err);
+	memcpy(client->told_failure, err->msg, sizeof(err->msg));
+	client->config->ops->failed(client->config->ctx, &client->info, err);
+}
+
+static void tell_closed(struct gt_client *client)
+{
+	const struct gt_recorder_report *report = &client->report;
+
+	for (size_t i = 0; i < report->closed_count; i++) {
+		const struct gt_recorder_closed *closed = &report->closed[i];
+
+		if (closed->err.code) {
+			tell_failure(client, &closed->err);
+			continue;
+		}
+		client->info.files++;
+		client->info.whole_run |= closed->whole_run;
+		client->config->ops->closed(client->config->ctx, &client->info, closed);
+	}
 }
 
 static void after_work(uv_work_t *request, int status)
@@ -352,7 +365,6 @@ static void after_work(uv_work_t *request, int status)
 	struct gt_client *client = container_of(request, struct gt_client, work);
 	const struct gt_client_ops *ops = client->config->ops;
 	const struct gt_recorder_report *report = &client->report;
-	size_t i;
 
 	(void)status;
 	client->busy = false;
@@ -363,13 +375,7 @@ static void after_work(uv_work_t *request, int status)
 	if (report->open_cycle && !client->info.open_cycle)
 		client->config->opened(client->config->owner);
 	client->info.open_cycle = report->open_cycle;
-	client->info.files += report->closed_count;
-	if (client->drain_rc < 0)
-		tell_failure(client);
-	for (i = 0; i < report->closed_count; i++) {
-		client->info.whole_run |= report->closed[i].whole_run;
-		ops->closed(client->config->ctx, &client->info, &report->closed[i]);
-	}
+	tell_closed(client);
 	ops->drained(client->config->ctx, &client->info);
 	if (client->finishing) {
 		release(client);

@@ -217,14 +217,32 @@ uint64_t gt_gz_writer_file_bytes(const struct gt_gz_writer *gz)
 	return gz->file_end;
 }
 
+/* Whoever looks for the file where we said it is must find it. */
+static int check_place(const struct gt_gz_writer *gz, struct gt_err *err)
+{
+	struct stat ours, there;
+
+	if (fstat(gz->fd, &ours) < 0)
+		return gt_err_sys(err, -errno, "cannot write '%s'", gz->path);
+	if (!stat(gz->path, &there) && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino)
+		return 0;
+	return gt_err_set(err, -ENOENT,
+			  "'%s' is not there any more: it was deleted or moved while "
+			  "it was written",
+			  gz->path);
+}
+
 int gt_gz_writer_close(struct gt_gz_writer *gz, struct gt_err *err)
 {
 	int code = 0;
 
 	if (!gz)
 		return 0;
-	if (gz->fd >= 0 && close(gz->fd) < 0)
-		code = gt_err_sys(err, -errno, "cannot write '%s'", gz->path);
+	if (gz->fd >= 0) {
+		code = gz->error ? 0 : check_place(gz, err);
+		if (close(gz->fd) < 0 && !code)
+			code = gt_err_sys(err, -errno, "cannot write '%s'", gz->path);
+	}
 	gt_deflate_free(gz->deflate);
 	gt_buf_release(&gz->out);
 	gt_buf_release(&gz->tail);

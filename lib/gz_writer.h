@@ -45,7 +45,9 @@ int gt_gz_writer_commit(struct gt_gz_writer *gz, struct gt_str tail, struct gt_e
 /* Bytes of the file as of the last commit. */
 uint64_t gt_gz_writer_file_bytes(const struct gt_gz_writer *gz);
 
-/* Close and free, without a commit. gz may be NULL. */
+/*
+ * Close and free, without a commit. gz may be NULL. -ENOENT when the file is no longer at its path.
+ */
 int gt_gz_writer_close(struct gt_gz_writer *gz, struct gt_err *err);
 
 #endif

@@ -174,8 +174,6 @@ struct gt_recorder {
 	uint64_t bad_records;
 	uint64_t late; /* launches and GPU records for windows that were complete */
 
-	struct gt_err err; /* the first failure of this drain */
-	int error;
 	struct gt_recorder_closed *closed;
 	size_t closed_count;
 	size_t closed_cap;
@@ -188,7 +186,7 @@ struct gt_recorder {
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
 
-/* Each makes the file when it is the first. A failure sticks and is kept in rec->err. */
+/* Each makes the file when it is the first. A failure sticks and is reported. */
 void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
 		    const struct gt_launch *launch, bool launches, bool captured);
 void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const struct gt_gpu_op *op,

@@ -57,14 +57,28 @@ void gt_window_free(struct gt_window *window)
 
 /* ---- the file ---- */
 
-static void fail(struct gt_recorder *rec, struct gt_window *window, int rc,
-		 const struct gt_err *err)
+/* One more for the report of this drain; NULL: out of memory. */
+static struct gt_recorder_closed *add_closed(struct gt_recorder *rec)
 {
+	if (rec->closed_count == rec->closed_cap) {
+		size_t cap = rec->closed_cap ? rec->closed_cap * 2 : 4;
+		struct gt_recorder_closed *closed = realloc(rec->closed, cap * sizeof(*closed));
+
+		if (!closed)
+			return NULL;
+		rec->closed = closed;
+		rec->closed_cap = cap;
+	}
+	return &rec->closed[rec->closed_count++];
+}
+
+static void fail(struct gt_recorder *rec, struct gt_window *window, const struct gt_err *err)
+{
+	struct gt_recorder_closed *closed = add_closed(rec);
+
 	window->failed = true;
-	if (rec->error)
-		return;
-	rec->error = rc;
-	rec->err = *err;
+	if (closed)
+		*closed = (struct gt_recorder_closed){ .err = *err };
 }
 
 /* The writer's own words come with the next flush or close; until then this. */
@@ -74,7 +88,7 @@ void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, in
 
 	if (rc < 0 && !window->failed) {
 		gt_err_sys(&err, rc, "cannot write '%s'", window->path);
-		fail(rec, window, rc, &err);
+		fail(rec, window, &err);
 	}
 }
 
@@ -128,7 +142,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		rc = gt_trace_create(&window->trace, window->path,
 				     overwrite ? GT_TRACE_OVERWRITE : 0, base_ns, &meta, &err);
 	if (rc < 0)
-		fail(rec, window, rc, &err);
+		fail(rec, window, &err);
 }
 
 /* Is there a file to write to? Makes it at the first call. */
@@ -364,18 +378,10 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 static void report_closed(struct gt_recorder *rec, const struct gt_window *window,
 			  const struct gt_trace_health *health, uint64_t events)
 {
-	struct gt_recorder_closed *closed;
+	struct gt_recorder_closed *closed = add_closed(rec);
 
-	if (rec->closed_count == rec->closed_cap) {
-		size_t cap = rec->closed_cap ? rec->closed_cap * 2 : 4;
-
-		closed = realloc(rec->closed, cap * sizeof(*closed));
-		if (!closed)
-			return;
-		rec->closed = closed;
-		rec->closed_cap = cap;
-	}
-	closed = &rec->closed[rec->closed_count++];
+	if (!closed)
+		return;
 	*closed = (struct gt_recorder_closed){
 		.cycle = window->number,
 		.captured = window->own_steps,
@@ -432,7 +438,7 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 		health.warnings = warnings;
 	rc = gt_trace_flush(window->trace, &health, &err);
 	if (rc < 0)
-		fail(rec, window, rc, &err);
+		fail(rec, window, &err);
 }
 
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why)
@@ -467,7 +473,7 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 	rc = gt_trace_close(window->trace, &health, &err);
 	window->trace = NULL;
 	if (rc < 0 && !window->failed)
-		fail(rec, window, rc, &err);
+		fail(rec, window, &err);
 	if (!window->failed)
 		report_closed(rec, window, &health, events);
 }

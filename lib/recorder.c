@@ -359,7 +359,6 @@ static bool read_arena(struct gt_recorder *rec, bool gone)
 static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 {
 	rec->now_ns = now_ns;
-	rec->error = 0;
 	rec->cached_valid = false;
 	rec->before = rec->state;
 	rec->closed_count = 0;
@@ -367,7 +366,7 @@ static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 	gt_arena_state(rec->arena, &rec->state);
 }
 
-static int end_drain(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)
+static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report)
 {
 	struct gt_sched_pos pos;
 
@@ -390,9 +389,6 @@ static int end_drain(struct gt_recorder *rec, struct gt_recorder_report *report,
 		report->phase = GT_PHASE_ACTIVE;
 	else if (rec->state.mode == GT_MODE_KEEP)
 		report->phase = GT_PHASE_IDLE;
-	if (rec->error && err)
-		*err = rec->err;
-	return rec->error;
 }
 
 /* Does the arena keep its content, since no step was seen so far? Or which rule is it read by? */
@@ -411,22 +407,23 @@ static bool choose_mode(struct gt_recorder *rec)
 	return false;
 }
 
-int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
-		      struct gt_recorder_report *report, struct gt_err *err)
+void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		       struct gt_recorder_report *report)
 {
 	begin_drain(rec, now_ns);
 	if (choose_mode(rec)) {
 		read_names(rec);
-		return end_drain(rec, report, err);
+		end_drain(rec, report);
+		return;
 	}
 	if (read_arena(rec, false))
 		gt_windows_advance(rec);
 	flush_windows(rec, flush_due);
-	return end_drain(rec, report, err);
+	end_drain(rec, report);
 }
 
-int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
-		       struct gt_recorder_report *report, struct gt_err *err)
+void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+			struct gt_recorder_report *report)
 {
 	begin_drain(rec, now_ns);
 	rec->held.active = 0; /* it did not live to see the decision */
@@ -435,5 +432,5 @@ int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
 	read_arena(rec, true);
 	gt_windows_advance(rec);
 	gt_windows_finish(rec, died);
-	return end_drain(rec, report, err);
+	end_drain(rec, report);
 }

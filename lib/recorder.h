@@ -39,7 +39,8 @@ struct gt_recorder_config {
 };
 
 struct gt_recorder_closed {
-	uint64_t cycle; /* from 1 */
+	struct gt_err err; /* with a code, the file could not be written; the rest is unset */
+	uint64_t cycle;    /* from 1 */
 	uint64_t first_step;
 	uint64_t last_step;
 	bool complete;
@@ -61,7 +62,8 @@ struct gt_recorder_report { /* what one drain saw */
 	bool drained;
 	uint64_t drained_cycle;
 	uint64_t late; /* launches and GPU records that came after their file was complete */
-	struct gt_recorder_closed *closed; /* complete files; borrowed until the next call */
+	/* Files that are complete, or failed; borrowed until the next call. */
+	struct gt_recorder_closed *closed;
 	size_t closed_count;
 };
 
@@ -93,17 +95,17 @@ void gt_recorder_wake(const struct gt_recorder *rec);
 
 /*
  * Read what is new in the arena, free its chunks, write and flush the open trace when flush_due.
- * now_ns is CLOCK_REALTIME. 0, or -errno when a trace could not be written (it goes on without).
+ * now_ns is CLOCK_REALTIME. When a trace cannot be written, the rest goes on without it.
  */
-int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
-		      struct gt_recorder_report *report, struct gt_err *err);
+void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		       struct gt_recorder_report *report);
 
 /*
  * The process is gone: read unfinished CUPTI buffers too and complete every file. died: it did not
  * end in an orderly way. Only gt_recorder_free may follow.
  */
-int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
-		       struct gt_recorder_report *report, struct gt_err *err);
+void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+			struct gt_recorder_report *report);
 
 void gt_recorder_free(struct gt_recorder *rec);
 

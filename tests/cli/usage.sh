@@ -15,6 +15,7 @@ try run --repeat
 try run --wait=1 --skip-first-wait=1 true
 try run --step-source sometimes true
 try run --step-range '(' true
+try run --step-range step --step-source optimizer true
 try run --activities mem true
 try run --activities cpu, true
 try run --activities gpu --with-stack true

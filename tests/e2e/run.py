@@ -36,7 +36,8 @@ def discover():
 
 
 def main():
-    # A job in the background ignores it, and so would the programs of the tests.
+    # In the background, or under nohup, they are ignored, and would be by the tests' programs.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument('build', nargs='?', default='build')

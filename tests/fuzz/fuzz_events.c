@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		switch (data[1] % 8) {
 		case 0:
-			gt_recorder_drain(rec, now_ns, data[1] & 8, &report, NULL);
+			gt_recorder_drain(rec, now_ns, data[1] & 8, &report);
 			now_ns += (uint64_t)data[1] * GT_NSEC_PER_MSEC * 4;
 			break;
 		case 1:
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 4 + len;
 		size -= 4 + len;
 	}
-	gt_recorder_finish(rec, size & 1, now_ns, &report, NULL);
+	gt_recorder_finish(rec, size & 1, now_ns, &report);
 	gt_recorder_free(rec);
 	ab_release(&ab);
 	unlink(path);

@@ -98,11 +98,12 @@ void gt_recorder_wake(const struct gt_recorder *rec)
 	fake.wakes++;
 }
 
-static int work(struct gt_recorder *rec, struct gt_recorder_report *report, struct gt_err *err)
+static void work(struct gt_recorder *rec, struct gt_recorder_report *report)
 {
 	const struct gt_recorder_config *config = &rec->config;
+	static struct gt_recorder_closed failed;
+	struct gt_err err;
 	bool overwrite;
-	int rc;
 
 	if (fake.entered) {
 		fake.busy = true;
@@ -112,33 +113,36 @@ static int work(struct gt_recorder *rec, struct gt_recorder_report *report, stru
 	}
 	uv_mutex_lock(&lock);
 	config->path_for(config->ctx, &rec->hello, 1, fake.path, sizeof(fake.path), &overwrite,
-			 err);
+			 &err);
 	*report = fake.report;
-	rc = fake.rc;
+	if (fake.rc) {
+		gt_err_set(&failed.err, fake.rc, "disk full");
+		report->closed = &failed;
+		report->closed_count = 1;
+	}
 	uv_mutex_unlock(&lock);
-	return rc ? gt_err_set(err, rc, "disk full") : 0;
 }
 
-int gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
-		      struct gt_recorder_report *report, struct gt_err *err)
+void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
+		       struct gt_recorder_report *report)
 {
 	(void)now_ns;
 	uv_mutex_lock(&lock);
 	fake.drains++;
 	fake.flush_due = flush_due;
 	uv_mutex_unlock(&lock);
-	return work(rec, report, err);
+	work(rec, report);
 }
 
-int gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
-		       struct gt_recorder_report *report, struct gt_err *err)
+void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+			struct gt_recorder_report *report)
 {
 	(void)now_ns;
 	uv_mutex_lock(&lock);
 	fake.finishes++;
 	fake.died = died;
 	uv_mutex_unlock(&lock);
-	return work(rec, report, err);
+	work(rec, report);
 }
 
 void gt_recorder_free(struct gt_recorder *rec)

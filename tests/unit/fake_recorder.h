@@ -12,7 +12,7 @@
 
 struct fake_recorder {
 	int refuse; /* gt_recorder_new() returns it, when it is not 0 */
-	int rc;     /* and the drains this */
+	int rc;     /* and the drains report a file that failed so */
 	struct gt_recorder_report report;
 	uv_sem_t *entered; /* a drain tells that it has begun, */
 	uv_sem_t *leave;   /* and waits for this */

@@ -344,6 +344,23 @@ static void test_names(void **state)
 	assert_int_equal(gt_gz_writer_close(NULL, &err), 0);
 }
 
+static void test_deleted(void **state)
+{
+	struct gt_gz_writer *gz = create();
+	struct gt_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(gt_gz_writer_commit(gz, GT_STR("x"), &err), 0);
+	unlink(path);
+	assert_int_equal(gt_gz_writer_close(gz, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, path));
+	gz = create();
+	assert_int_equal(gt_gz_writer_commit(gz, GT_STR("x"), &err), 0);
+	unlink(path);
+	assert_int_equal(first_commit(path, 0, &err), 0); /* another one in its place */
+	assert_int_equal(gt_gz_writer_close(gz, &err), -ENOENT);
+}
+
 /* ---- SIGKILL ---- */
 
 #define KILLED_BLOCK 200000 /* bytes of text a commit: a large one, to be hit often */
@@ -432,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_file_size_limit),
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_killed),
 	};
 

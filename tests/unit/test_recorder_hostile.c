@@ -159,10 +159,10 @@ static void any_bytes(void **state)
 			spoil(rnd(30));
 			if (rnd(2))
 				any_message();
-			gt_recorder_drain(rec, AB_MS(100 + rnd(5000)), rnd(2), &report, &err);
+			gt_recorder_drain(rec, AB_MS(100 + rnd(5000)), rnd(2), &report);
 		}
 		if (rnd(4))
-			gt_recorder_finish(rec, rnd(2), AB_MS(6000), &report, &err);
+			gt_recorder_finish(rec, rnd(2), AB_MS(6000), &report);
 		gt_recorder_free(rec);
 		rec = NULL;
 		teardown(state);
