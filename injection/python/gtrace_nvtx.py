@@ -10,6 +10,8 @@ from gtrace_hook import FAILURES, give_up
 
 _gone = False  # for good
 _thread = None  # on which it is on
+_depth = 0  # of record_function() on it, of those that began since
+_due = False  # to be switched off when the outermost one ends
 
 
 def set_up(profiler):
@@ -19,31 +21,73 @@ def set_up(profiler):
         original = getattr(profiler, name, None)
         if original:
             setattr(profiler, name, _after_ours(original))
+    profiler.record_function.__enter__ = _deeper(profiler.record_function.__enter__)
+    profiler.record_function.__exit__ = _back(profiler.record_function.__exit__)
     # Torch complains of one that is on when the thread ends.
-    atexit.register(_end, profiler)
+    atexit.register(_end)
 
 
-def _end(profiler):
+def _end():
     global _gone
-    recording(profiler, False)
     _gone = True
+    if _thread:
+        _off()
 
 
 def _after_ours(original):
     @wraps(original)
     def call(*args, **kwargs):
         if _thread == get_ident():
-            recording(None, False)
+            _off()
         return original(*args, **kwargs)
 
     return call
 
 
+def _deeper(original):
+    @wraps(original)
+    def enter(*args):
+        global _depth
+        _depth += _thread == get_ident()
+        return original(*args)
+
+    return enter
+
+
+def _back(original):
+    @wraps(original)
+    def leave(*args):
+        global _depth
+        try:
+            return original(*args)
+        finally:
+            if _depth and _thread == get_ident():
+                _depth -= 1
+                if _due and not _depth:
+                    _off()
+
+    return leave
+
+
+def _off():
+    global _depth, _due, _gone, _thread
+    _depth, _due, _thread = 0, False, None
+    try:
+        from torch import autograd
+
+        autograd._disable_profiler()
+    except FAILURES as error:
+        _gone = True
+        give_up("torch's NVTX profiler", error)
+
+
 def recording(profiler, on):
     """On the main thread."""
-    global _gone, _thread
+    global _due, _gone, _thread
     from torch import autograd
 
+    # Torch complains of a range that has begun with the profiler and ends without.
+    _due = bool(_thread and _depth and not on)
     try:
         if on and not (_gone or _thread or autograd._profiler_enabled()):
             state = autograd.ProfilerState.NVTX
@@ -51,9 +95,8 @@ def recording(profiler, on):
                                              profiler._ExperimentalConfig())
             autograd._enable_profiler(config, set())
             _thread = get_ident()
-        elif _thread and not on:
-            _thread = None
-            autograd._disable_profiler()
+        elif _thread and not on and not _due:
+            _off()
     except FAILURES as error:
         _gone = True
         give_up("torch's NVTX profiler", error)

@@ -228,6 +228,31 @@ print(torch.autograd._profiler_enabled())
 
 
 @case
+def by_nvtx_no_range_loses_the_profiler(gtrace):
+    """Torch complains of one that has begun with it and ends without."""
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('range.py', '''
+import torch
+import gtrace_hook
+gtrace_hook.recording(True)
+with torch.profiler.record_function("outer"):
+    with torch.profiler.record_function("inner"):
+        gtrace_hook.recording(False)
+        print(torch.autograd._profiler_enabled())
+    print(torch.autograd._profiler_enabled())
+print(torch.autograd._profiler_enabled())
+with torch.profiler.record_function("outer"):
+    gtrace_hook.recording(True)
+    gtrace_hook.recording(False)
+    print(torch.autograd._profiler_enabled())
+''')
+        err = re.compile(NVTX_LINE.pattern + 'gtrace: warning: no step was seen.*\n')
+        done = gtrace.run(place, [python, script], [], {'GTRACE_OPS': 'nvtx'}, err)
+        equal(done.out, 'True\nTrue\nFalse\nFalse\n')
+
+
+@case
 def by_nvtx_a_program_may_end_in_its_window(gtrace):
     """Torch says nothing of a profiler that is still on."""
     python = gtrace.torches[0][0]
