@@ -169,7 +169,6 @@ static void events_in_order(void **state)
 		assert_int_equal(ev->ev.step, 7);
 		assert_true(ev->ev.time_ns > UINT64_C(1500000000) * GT_NSEC_PER_SEC);
 		ev->source = i;
-		ev->reserved = 0;
 		/* Not to be seen before it is committed. */
 		assert_int_equal(inj_self->chunk->used_bytes, i * sizeof(*ev));
 		inj_commit();
