@@ -7,6 +7,7 @@
 #include "launch.h"
 #include "other_tool.h"
 #include "preflight.h"
+#include "run_container.h"
 #include "run_exec.h"
 #include "run_nsight.h"
 #include "run_options.h"
@@ -477,9 +478,11 @@ int cmd_run(int argc, char **argv)
 	struct run run = { .report.options = &run.options };
 
 	run_options_parse(&run.options, argc, argv);
+	run_container(&run.options, argv);
 	if (run.options.nsight)
 		run_nsight(&run.options, argv);
 	open_session(&run);
+	run_container_memory(&run.options);
 	prepare(&run);
 	run.command = join(run.options.command);
 	gethostname(run.host, sizeof(run.host) - 1);

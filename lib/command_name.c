@@ -26,6 +26,7 @@ static const struct launcher {
 	{ "nohup", 0 },
 	{ "setsid", 0 },
 	{ "stdbuf", 0 },
+	{ "sudo", 0 },
 	{ "time", 0 },
 	{ "numactl", 0 },
 	{ "ionice", 0 },
@@ -193,6 +194,11 @@ static bool walk_on(struct walk *walk)
 	if (walk->is_module)
 		return false;
 	return (is_python(name) && walk_python(walk)) || (is_shell(name) && walk_shell(walk));
+}
+
+bool gt_command_is_launcher(const char *path)
+{
+	return find_launcher(base_name(path));
 }
 
 void gt_command_name(char *const *argv, char *buf, size_t len)

@@ -13,4 +13,7 @@
  */
 void gt_command_name(char *const *argv, char *buf, size_t len);
 
+/* Does this program run the command on its command line? */
+bool gt_command_is_launcher(const char *path);
+
 #endif

@@ -2,6 +2,7 @@
  * doctor_limits.c - what this process may take: resource limits, and those of its container.
  */
 #include "base.h"
+#include "cgroup.h"
 #include "doctor.h"
 #include "wire.h"
 
@@ -107,106 +108,9 @@ void gt_doctor_limits(struct gt_doctor *doctor)
 
 /* ---- container ---- */
 
-/* The first line of a file below root; false: there is none. */
-static bool read_line(const struct gt_doctor *doctor, const char *path, char *ret, size_t len)
-{
-	char full[PATH_LEN];
-	FILE *file;
-	bool ok;
-
-	snprintf(full, sizeof(full), "%s%s", doctor->root, path);
-	file = fopen(full, "re");
-	if (!file)
-		return false;
-	ok = fgets(ret, (int)len, file);
-	fclose(file);
-	if (ok)
-		ret[strcspn(ret, "\n")] = '\0';
-	return ok;
-}
-
-/* A number of bytes in the file of a control group; UINT64_MAX: "max", or no such file. */
-static uint64_t read_bytes(const struct gt_doctor *doctor, const char *dir, const char *file)
-{
-	char path[PATH_LEN], line[64], *end;
-	unsigned long long value;
-
-	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path) ||
-	    !read_line(doctor, path, line, sizeof(line)))
-		return UINT64_MAX;
-	value = strtoull(line, &end, 10);
-	return end == line ? UINT64_MAX : value;
-}
-
-struct group { /* names in the hierarchy of version 2, or of memory in version 1 */
-	const char *mount;
-	const char *limit;
-	const char *usage;
-	char path[PATH_LEN];
-};
-
-/* Which group this process is in: "0::/a/b" or "4:memory:/a/b". */
-static bool find_group(const struct gt_doctor *doctor, struct group *ret)
-{
-	char path[PATH_LEN], line[PATH_LEN], *name;
-	bool found = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/proc/self/cgroup", doctor->root);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = '\0';
-		name = strchr(line, ':');
-		if (!name)
-			continue;
-		if (!strncmp(name, "::/", 3)) {
-			if (found) /* mixed: memory is in version 1 where that has it */
-				continue;
-			*ret = (struct group){ "/sys/fs/cgroup", "memory.max", "memory.current",
-					       "" };
-			snprintf(ret->path, sizeof(ret->path), "%s", name + 2);
-			found = true;
-		} else if (!strncmp(name, ":memory:/", 9)) {
-			*ret = (struct group){ "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-					       "memory.usage_in_bytes", "" };
-			snprintf(ret->path, sizeof(ret->path), "%s", name + 8);
-			found = true;
-		}
-	}
-	if (file)
-		fclose(file);
-	return found;
-}
-
-/* The least that a group from this one up leaves. A container sees its own as the topmost. */
-static uint64_t free_bytes(const struct gt_doctor *doctor, uint64_t *ret_limit)
-{
-	uint64_t left = UINT64_MAX, limit, used;
-	struct group group;
-	char dir[PATH_LEN + 64], *slash;
-
-	*ret_limit = UINT64_MAX;
-	if (!find_group(doctor, &group))
-		return UINT64_MAX;
-	for (;;) {
-		snprintf(dir, sizeof(dir), "%s%s", group.mount, group.path);
-		limit = read_bytes(doctor, dir, group.limit);
-		used = read_bytes(doctor, dir, group.usage);
-		if (limit < UINT64_MAX / 4 && used != UINT64_MAX &&
-		    limit - GT_MIN(used, limit) < left) {
-			left = limit - GT_MIN(used, limit);
-			*ret_limit = limit;
-		}
-		slash = strrchr(group.path, '/');
-		if (!slash)
-			return left;
-		*slash = '\0';
-	}
-}
-
 static void look_at_memory(struct gt_doctor *doctor)
 {
-	uint64_t limit, left = free_bytes(doctor, &limit);
+	uint64_t limit, left = gt_cgroup_memory(doctor->root, &limit);
 
 	if (limit == UINT64_MAX) {
 		gt_doctor_add(doctor, "container.memory", GT_DOCTOR_OK,
