@@ -8,25 +8,29 @@
 #define TRACES "/traces"
 
 /*
- * The options that take no value, without which it cannot be told where the image and the command
- * stand: from the help of Docker 27, Podman 5, nerdctl 2, Apptainer 1.4, Enroot 3.5, Slurm 24.11
- * and Pyxis 0.21. Others are taken to have one.
+ * The options without a value, or with one only behind '=': without them it cannot be told where
+ * the image and the command stand. Others are taken to have one. From docker-run(1), podman-run(1),
+ * action_flags.go of Apptainer, doc/cmd/start.md of Enroot, srun(1) and the README of Pyxis.
  */
-#define DOCKER_FLAGS                                                                              \
-	" detach disable-content-trust env-host help http-proxy init interactive no-healthcheck " \
-	"no-hostname no-hosts oom-kill-disable passwd privileged publish-all quiet read-only "    \
-	"replace rm rmi rootfs sig-proxy tls-verify tty unsetenv-all "
-#define APPTAINER_FLAGS                                                                          \
-	" allow-setuid cleanenv compat contain containall disable-cache fakeroot help ipc "      \
-	"keep-privs net no-compat no-eval no-home no-https no-init no-pid no-privs no-umask nv " \
-	"nvccli pid rocm sharens sparse underlay unsquash userns uts writable writable-tmpfs "
-#define SRUN_FLAGS                                                                            \
-	" container-entrypoint container-mount-home container-readonly container-remap-root " \
-	"container-writable contiguous disable-status exact exclusive hold immediate "        \
-	"kill-on-bad-exit label multi-prog no-allocate no-container-entrypoint "              \
-	"no-container-mount-home no-container-remap-root no-kill overcommit overlap "         \
-	"oversubscribe preserve-env pty quiet spread-job test-only unbuffered use-min-nodes " \
-	"verbose "
+#define DOCKER_FLAGS                                                                   \
+	" detach disable-content-trust env-host help http-proxy init interactive "     \
+	"no-healthcheck no-hostname no-hosts oom-kill-disable passwd privileged "      \
+	"publish-all quiet read-only read-only-tmpfs replace rm rmi rootfs sig-proxy " \
+	"tls-verify tty unsetenv-all "
+#define APPTAINER_FLAGS                                                              \
+	" allow-setuid boot cleanenv compat contain containall disable-cache "       \
+	"fakeroot help ignore-fakeroot-command ignore-subuid ignore-userns ipc "     \
+	"keep-privs net no-eval no-home no-init no-nv no-privs no-rocm no-umask nv " \
+	"nvccli oom-kill-disable pid rocm underlay unsquash userns uts vm vm-err "   \
+	"writable writable-tmpfs "
+#define SRUN_FLAGS                                                                     \
+	" bcast compress container-entrypoint container-mount-home "                   \
+	"container-readonly container-remap-root container-writable contiguous "       \
+	"disable-status exact exclusive help hold immediate kill-on-bad-exit label "   \
+	"multi-prog nice no-allocate no-container-entrypoint no-container-mount-home " \
+	"no-container-remap-root no-kill overcommit overlap oversubscribe "            \
+	"preserve-env propagate pty quiet quit-on-interrupt reboot resv-ports "        \
+	"send-libs spread-job test-only unbuffered use-min-nodes verbose x11 "
 
 static const struct runtime {
 	const char *name;
@@ -43,9 +47,9 @@ static const struct runtime {
 	{ "podman", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
 	{ "nerdctl", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
 	{ "nvidia-docker", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
-	{ "apptainer", " exec run shell ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL, ":ro",
+	{ "apptainer", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL, ":ro",
 	  1 },
-	{ "singularity", " exec run shell ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL,
+	{ "singularity", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL,
 	  ":ro", 1 },
 	{ "enroot", " start ", " ", " root rw ", "rw", "--mount", "--env", "", 1 },
 	/* Pyxis: no word starts a container, but an option */
