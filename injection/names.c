@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #define TABLE_SLOTS    (UINT32_C(1) << 17)
-#define NAMES_MAX      (TABLE_SLOTS / 2)
+#define NAMES_MAX      (TABLE_SLOTS / 2) /* threads that race can go a little beyond */
 #define POINTER_SLOTS  (UINT32_C(1) << 14)
 #define POINTER_PROBES 8
 #define STORE_BYTES    (UINT64_C(32) << 20)
@@ -19,6 +19,8 @@ struct name {
 	uint32_t len_bytes;
 	char bytes[];
 };
+
+_Static_assert(2 * NAMES_MAX <= GT_NAME_PTR_MIN, "an id must not look like a pointer");
 
 struct pointer {
 	const char *at;

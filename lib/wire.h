@@ -515,9 +515,12 @@ struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	uint32_t klass; /* API_NAME: enum gt_call_class; 0 otherwise */
 };
 
-/* A kernel record's name field below this is a GT_EV_STRING id the injection put there; at or
- * above it, a pointer of the target that POINTER events resolve (buffers of a killed process). */
-#define GT_NAME_PTR_MIN UINT64_C(0x100000000)
+/*
+ * A kernel record's name field below this is a GT_EV_STRING id the injection put there; at or
+ * above it, a pointer of the target that POINTER events resolve (buffers of a killed process). The
+ * heap of a program that is no PIE, such as Debian's python3, is in the lowest 4 GiB.
+ */
+#define GT_NAME_PTR_MIN UINT64_C(0x20000)
 
 _Static_assert(sizeof(struct gt_msg_hdr) == 16, "wire ABI");
 _Static_assert(sizeof(struct gt_msg_hello) <= GT_MSG_MAX, "wire ABI");

@@ -141,8 +141,9 @@ static void killed(void **state)
 	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
 	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
 	ab_launch(&ab, MAIN, 2, 3, AB_MS(22.5));
-	ab_name(&ab, GT_EV_POINTER, MAIN, UINT64_C(0x7fff12345678), 1, 0);
-	ab_kernel_on(&ab, 1, 7, AB_MS(22), AB_MS(23), UINT64_C(0x7fff12345678));
+	ab_name(&ab, GT_EV_POINTER, MAIN, 0x8f5a30, 1,
+		0); /* in the heap of a program that is no PIE */
+	ab_kernel_on(&ab, 1, 7, AB_MS(22), AB_MS(23), 0x8f5a30);
 	ab_kernel_on(&ab, 2, 7, AB_MS(23), 0, 1); /* was running */
 	ab_record(&ab, zero, sizeof(zero));       /* reserved, not written */
 	ab_kernel_on(&ab, 3, 7, AB_MS(23), AB_MS(24), 1);
