@@ -195,6 +195,9 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	set -e; for page in man/*.[1-8]; do s=$${page##*.}; \
 		install -D -m 644 $$page $(DEST)/share/man/man$$s/$${page##*/}; done
 
+dist: ## tarballs for Linux with glibc 2.28 or later, x86-64 and aarch64, into build/dist
+	$(Q)+.ci/dist $(O)/dist
+
 uninstall: ## remove what 'make install' installed
 	rm -f $(DEST)/bin/gtrace $(DEST)/include/gtrace.h
 	rm -f $(DEST)/share/bash-completion/completions/gtrace $(DEST)/share/zsh/site-functions/_gtrace
@@ -210,6 +213,6 @@ help: ## this list
 	@echo '  SAN=address,undefined or SAN=thread; PREFIX=, DESTDIR= for install'
 
 .PHONY: FORCE all deps unit replay fuzz test-programs check cli e2e corpus hta asan tsan lint demo \
-        format format-check coverage install uninstall clean help
+        format format-check coverage install dist uninstall clean help
 .DELETE_ON_ERROR:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(INJ_OBJ:.o=.d) $(UNIT_BIN:=.d) $(REPLAY_BIN:=.d)
