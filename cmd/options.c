@@ -31,9 +31,11 @@ static const struct opt *find_letter(const struct opt_command *command, char let
 	return NULL;
 }
 
-static bool takes_value(const struct opt *opt)
+/* As its next word, when it has no other. */
+static bool needs_value(const struct opt *opt)
 {
-	return opt->type != OPT_IS_FLAG && opt->type != OPT_IS_COUNT;
+	return opt->type != OPT_IS_FLAG && opt->type != OPT_IS_COUNT &&
+	       opt->type != OPT_IS_UINT_OR_NOT;
 }
 
 /* Digits only: no sign, no space. False also when the number is beyond 64 bits. */
@@ -191,6 +193,12 @@ static int set(const struct opt *opt, const char *text, bool on, struct gt_err *
 	case OPT_IS_STRING:
 		*opt->string = text;
 		return 0;
+	case OPT_IS_UINT_OR_NOT:
+		if (!text) {
+			*opt->value = opt->implied;
+			return 0;
+		}
+		return set_number(opt, text, err);
 	case OPT_IS_UINT:
 	case OPT_IS_SIZE:
 	case OPT_IS_TIME:
@@ -234,11 +242,10 @@ static int parse_long(const struct opt_command *command, int argc, char **argv, 
 	if (!opt)
 		return gt_err_set(err, -EINVAL, "unknown option '--%.*s'", (int)GT_MIN(len, 200u),
 				  name);
-	if (!takes_value(opt)) {
-		if (value)
-			return gt_err_set(err, -EINVAL, "--%s takes no value", opt->name);
+	if (!needs_value(opt) && !value)
 		return set(opt, NULL, on, err);
-	}
+	if (opt->type == OPT_IS_FLAG || opt->type == OPT_IS_COUNT)
+		return gt_err_set(err, -EINVAL, "--%s takes no value", opt->name);
 	if (value)
 		value++;
 	else if (*index + 1 < argc)
@@ -262,7 +269,7 @@ static int parse_letters(const struct opt_command *command, int argc, char **arg
 		opt = find_letter(command, *letter);
 		if (!opt)
 			return gt_err_set(err, -EINVAL, "unknown option '-%c'", *letter);
-		if (takes_value(opt)) {
+		if (needs_value(opt)) {
 			if (letter[1])
 				return set(opt, letter + 1, true, err);
 			if (*index + 1 == argc)
@@ -316,9 +323,12 @@ static void print_option(const struct opt *opt, FILE *file)
 	const char *line = opt->help, *end = strchrnul(line, '\n');
 	char left[64];
 
-	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", opt->letter ? '-' : ' ',
+	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s%s", opt->letter ? '-' : ' ',
 		 opt->letter ? opt->letter : ' ', opt->letter ? ',' : ' ', opt->name,
-		 opt->arg ? " " : "", opt->arg ? opt->arg : "");
+		 !opt->arg                         ? ""
+		 : opt->type == OPT_IS_UINT_OR_NOT ? "[="
+						   : " ",
+		 opt->arg ? opt->arg : "", opt->type == OPT_IS_UINT_OR_NOT ? "]" : "");
 	fprintf(file, "%-*s%.*s\n", HELP_COLUMN, left, (int)(end - line), line);
 	while (*end) {
 		line = end + 1;
@@ -371,7 +381,7 @@ static void print_words(const struct opt *opt, FILE *file)
 		for (size_t i = 0; opt->choices[i]; i++)
 			fprintf(file, "%s%s", i ? "," : "choice:", opt->choices[i]);
 	else
-		fputs(takes_value(opt) ? kind_of_word(opt->arg) : "flag", file);
+		fputs(needs_value(opt) ? kind_of_word(opt->arg) : "flag", file);
 	fprintf(file, " %.*s\n", (int)strcspn(opt->help, "\n"), opt->help);
 	if (opt->type == OPT_IS_FLAG && !strncmp(opt->name, "with-", 5))
 		fprintf(file, "--no-%s - flag not: %.*s\n", opt->name + 5,

@@ -12,6 +12,7 @@ enum opt_type {
 	OPT_IS_COUNT,
 	OPT_IS_STRING,
 	OPT_IS_UINT,
+	OPT_IS_UINT_OR_NOT,
 	OPT_IS_SIZE,
 	OPT_IS_TIME,
 	OPT_IS_CHOICE
@@ -28,6 +29,7 @@ struct opt { /* made by the macros below */
 	const char **string;
 	uint64_t *value;
 	uint64_t min, max;
+	uint64_t implied;           /* the number when there is none */
 	const char *const *choices; /* NULL-terminated */
 };
 
@@ -53,6 +55,12 @@ struct opt { /* made by the macros below */
 	{                                                                                         \
 		.type = OPT_IS_UINT, .letter = (c), .name = (text), .value = (to), .arg = (word), \
 		.min = (low), .max = (high), .help = (what)                                       \
+	}
+/* The same, as --name=N or as --name alone, which stands for a number of its own. */
+#define OPT_UINT_OR_NOT(c, text, to, word, low, high, without, what)                             \
+	{                                                                                        \
+		.type = OPT_IS_UINT_OR_NOT, .letter = (c), .name = (text), .value = (to),        \
+		.arg = (word), .min = (low), .max = (high), .implied = (without), .help = (what) \
 	}
 /* The same in bytes; K, M and G are 1024-based. */
 #define OPT_SIZE(c, text, to, word, low, high, what)                                              \

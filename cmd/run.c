@@ -192,9 +192,9 @@ static void note_environment(struct run *run)
 static char **target_environment(struct run *run)
 {
 	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
-	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], *path = NULL;
+	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], backtrace[24], *path = NULL;
 	char capture[RUN_CAPTURE_TEXT_MAX];
-	struct gt_envvar vars[17];
+	struct gt_envvar vars[18];
 	size_t count = 0;
 	char **environment;
 
@@ -229,6 +229,12 @@ static char **target_environment(struct run *run)
 		 run->options.with_stack ? "stack," : "",
 		 run->options.with_modules ? "modules," : "");
 	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, with };
+	snprintf(backtrace, sizeof(backtrace), "%llu",
+		 (unsigned long long)run->options.cuda_backtrace_us);
+	vars[count++] = (struct gt_envvar){ GT_ENV_BACKTRACE,
+					    run->options.cuda_backtrace_us == RUN_NO_BACKTRACE
+						    ? NULL
+						    : backtrace };
 	vars[count++] =
 		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
 	/* A gtrace around this one has its own. */

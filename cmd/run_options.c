@@ -11,6 +11,8 @@
 
 #define TIME_MAX_MS        (UINT64_C(1000) * 3600 * 24 * 365)
 #define MAX_BUFFER_DEFAULT (UINT64_C(64) << 20)
+#define BACKTRACE_US       10
+#define BACKTRACE_MAX_US   1000000000
 
 const char *const run_step_sources[] = { "auto",      "api",  "nvtx", "optimizer",
 					 "framework", "call", "none", NULL };
@@ -85,6 +87,10 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "the Python code that calls each operator"),
 		OPT_FLAG(0, "with-modules", &run->with_modules,
 			 "the nn.Module that each operator is in"),
+		OPT_UINT_OR_NOT(0, "cuda-backtrace", &run->cuda_backtrace_us, "US", 0,
+				BACKTRACE_MAX_US, BACKTRACE_US,
+				"the Python code that makes each CUDA call of so\n"
+				"many us or more (off; without a number 10)"),
 		OPT_CHOICE(0, "cuda-graph", &run->cuda_graph, "LEVEL", run_cuda_graphs,
 			   "node: each kernel of a CUDA graph (node);\n"
 			   "graph: each graph as one, which costs less"),
@@ -201,6 +207,7 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		.activities = "cpu,gpu",
 		.with_shapes = true,
 		.with_flops = true,
+		.cuda_backtrace_us = RUN_NO_BACKTRACE,
 	};
 	struct gt_err err;
 	bool cpu, gpu;
@@ -229,6 +236,10 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		    "run: --with-%s is of operators, which --activities %s "
 		    "leaves out",
 		    run.with_stack ? "stack" : "modules", run.activities);
+	if (!gpu && run.cuda_backtrace_us != RUN_NO_BACKTRACE)
+		die(STATUS_OWN_FAILURE,
+		    "run: --cuda-backtrace is of CUDA calls, which --activities %s leaves out",
+		    run.activities);
 	if (run.step_range)
 		run_check_regex("step-range", run.step_range);
 	if (run.step_range && run.step_source != RUN_STEP_AUTO && run.step_source != RUN_STEP_NVTX)

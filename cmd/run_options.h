@@ -29,6 +29,8 @@ enum run_capture {
 	RUN_CAPTURE_TIME
 };
 
+#define RUN_NO_BACKTRACE UINT64_MAX
+
 enum run_then { RUN_THEN_CONTINUE, RUN_THEN_STOP };
 
 struct run_options { /* strings are of argv and the environment */
@@ -42,11 +44,12 @@ struct run_options { /* strings are of argv and the environment */
 	bool with_flops;        /* readers are to compute them from the shapes */
 	bool with_stack;
 	bool with_modules;
-	int step_source;           /* enum run_step_source */
-	const char *step_range;    /* NULL: none */
-	const char *step_call;     /* MODULE:QUALNAME; NULL: none */
-	const char *capture_range; /* as given; NULL: it was not */
-	const char *capture_end;   /* likewise */
+	uint64_t cuda_backtrace_us; /* stacks of CUDA calls from that on; RUN_NO_BACKTRACE */
+	int step_source;            /* enum run_step_source */
+	const char *step_range;     /* NULL: none */
+	const char *step_call;      /* MODULE:QUALNAME; NULL: none */
+	const char *capture_range;  /* as given; NULL: it was not */
+	const char *capture_end;    /* likewise */
 	enum run_capture capture;
 	uint64_t delay_ms;    /* of RUN_CAPTURE_TIME, from the start */
 	uint64_t duration_ms; /* 0: to the end */

@@ -109,11 +109,13 @@ GT_EXPORT int gtrace_inject_ops_begin(int at_once);
  */
 GT_EXPORT int gtrace_inject_stack_text(char *buf, int size);
 /*
- * With the GIL held: take stacks from now on, if that text was as Python has it. paths: of the
- * import system, each with a line feed; left off the names of files. module_call: the code object
- * whose frames call an nn.Module, kept alive by the caller; NULL: none. 1: they are taken.
+ * With the GIL held: take stacks from now on, if that text was as Python has it; of CUDA calls
+ * where that is asked for, and of operators. It may come again, with more. paths: of the import
+ * system, each with a line feed; left off the names of files. module_call: the code object whose
+ * frames call an nn.Module, kept alive by the caller; NULL: none. 1: they are taken.
  */
-GT_EXPORT int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_call);
+GT_EXPORT int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_call,
+					 int of_operators);
 
 /* ---- python.c: into a Python that the start-up hook did not reach ---- */
 

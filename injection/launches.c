@@ -9,6 +9,7 @@
 #include "capture.h"
 #include "cupti_api.h"
 #include "events.h"
+#include "py_stacks.h"
 #include "quiet.h"
 
 /* More than any CUPTI has; 13.0 ends at 806 (driver) and 522 (runtime). */
@@ -111,6 +112,8 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	struct inj_open_call *open;
 	const struct call *call;
 	struct gt_ev_call *ev;
+	uint64_t end_ns;
+	uint32_t stack_id;
 	int result = 0;
 
 	if ((uintptr_t)self <= (uintptr_t)INJ_THREAD_LIMBO)
@@ -126,6 +129,8 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	if (data->functionReturnValue)
 		memcpy(&result, data->functionReturnValue, sizeof(result));
 
+	end_ns = inj_clock_ns(CLOCK_REALTIME);
+	stack_id = inj_call_stack(end_ns - GT_MIN(end_ns, open->start_ns));
 	ev = inj_event_begin(self, sizeof(*ev));
 	if (!ev)
 		return;
@@ -133,13 +138,14 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	ev->ev.size_bytes = sizeof(*ev);
 	ev->ev.step = open->step;
 	ev->ev.time_ns = open->start_ns;
-	ev->end_ns = inj_clock_ns(CLOCK_REALTIME);
+	ev->end_ns = end_ns;
 	ev->correlation = open->correlation;
 	ev->name_id = call->name_id;
 	ev->domain = open->domain;
 	ev->klass = call->class.klass;
-	ev->cbid = cbid;
-	ev->flags = open->flags | (result ? GT_CALL_FAILED : 0);
+	ev->cbid = (uint16_t)cbid;
+	ev->flags = (uint16_t)(open->flags | (result ? GT_CALL_FAILED : 0));
+	ev->stack_id = stack_id;
 	ev->stream = open->stream;
 	inj_event_end(self);
 	if (call->class.klass <= GT_CALL_SET && !ev->flags)

@@ -49,6 +49,7 @@ struct frame {
 };
 
 struct inj_stack { /* the last one of a thread, its outermost frame first */
+	bool busy; /* being read: what a signal handler calls meanwhile has none */
 	uint64_t deaths;
 	uint32_t depth;
 	uint32_t cut; /* frames left out */
@@ -57,6 +58,7 @@ struct inj_stack { /* the last one of a thread, its outermost frame first */
 };
 
 _Atomic bool inj_stacks_on;
+_Atomic uint64_t inj_long_call_ns = UINT64_MAX;
 
 static _Atomic(const char *) problem;
 static _Atomic uint64_t deaths; /* of code objects that are known */
@@ -72,7 +74,7 @@ static struct module *modules[MODULE_SLOTS];
 static uint32_t module_count;
 static char *store;
 static uint64_t store_used;
-static const char *prefixes; /* of file names, each with a line feed behind it */
+static char *prefixes; /* of file names, each with a line feed behind it */
 
 static void *store_take(size_t bytes)
 {
@@ -307,17 +309,13 @@ static struct inj_stack *last_stack(struct inj_thread *self)
 	return self->stack;
 }
 
-uint32_t inj_stack_take(void)
+static uint32_t take(struct inj_stack *last)
 {
 	static const struct py_frame left_out;
 	struct py_frame now[PY_FRAMES_MAX];
-	struct inj_thread *self = inj_thread_self();
-	struct inj_stack *last = self ? last_stack(self) : NULL;
 	uint64_t died = atomic_load_explicit(&deaths, memory_order_acquire);
 	uint32_t depth, cut = 0, i = 0, id;
 
-	if (!last)
-		return 0;
 	/* An operator within another mostly has the same stack. */
 	if (last->deaths == died && last->depth && !last->cut &&
 	    py_frames_are(last->frames, last->depth))
@@ -339,6 +337,22 @@ uint32_t inj_stack_take(void)
 	}
 	/* Where there was no room for a frame, the next stack tries again. */
 	last->depth = id ? i : 0;
+	return id;
+}
+
+uint32_t inj_stack_take(void)
+{
+	struct inj_thread *self = inj_thread_self();
+	struct inj_stack *last = self ? last_stack(self) : NULL;
+	uint32_t id;
+
+	if (!last || last->busy)
+		return 0;
+	last->busy = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	id = take(last);
+	atomic_signal_fence(memory_order_seq_cst);
+	last->busy = false;
 	return id;
 }
 
@@ -369,24 +383,49 @@ int gtrace_inject_stack_text(char *buf, int size)
 	return GT_MIN(used, size);
 }
 
-int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_call)
+static bool make_store(void)
 {
-	if (!equal) {
-		atomic_store(&problem, "its frames are not where they were expected");
+	void *made = store ? NULL
+			   : mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (made == MAP_FAILED)
+		return false;
+	if (made) {
+		store = made;
+		py_code_watch(code_died);
+	}
+	return true;
+}
+
+/* CUDA calls that last so long are asked for. UINT64_MAX: none is. */
+static uint64_t long_call_ns(void)
+{
+	const char *text = getenv(GT_ENV_BACKTRACE);
+
+	return text ? strtoull(text, NULL, 10) * GT_NSEC_PER_USEC : UINT64_MAX;
+}
+
+int gtrace_inject_stacks_begin(int equal, const char *paths, const void *module_call,
+			       int of_operators)
+{
+	char *given = strdup(paths);
+
+	if (!equal || !given || !make_store()) {
+		atomic_store(&problem, equal ? "there is no memory"
+					     : "its frames are not where they were expected");
+		free(given);
 		return 0;
 	}
-	if (atomic_load(&inj_stacks_on))
-		return 1;
-	prefixes = strdup(paths);
-	store = mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!prefixes || store == MAP_FAILED) {
-		atomic_store(&problem, "there is no memory");
-		return 0;
+	pthread_mutex_lock(&lock);
+	free(prefixes);
+	prefixes = given;
+	pthread_mutex_unlock(&lock);
+	if (of_operators) {
+		py_frames_set_module_call(module_call);
+		atomic_store(&inj_stacks_on, true);
 	}
-	py_frames_set_module_call(module_call);
-	py_code_watch(code_died);
-	atomic_store(&inj_stacks_on, true);
+	atomic_store(&inj_long_call_ns, long_call_ns());
 	return 1;
 }
 

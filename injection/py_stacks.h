@@ -8,9 +8,10 @@
 
 #include <stdatomic.h>
 
-extern _Atomic bool inj_stacks_on;
+extern _Atomic bool inj_stacks_on;        /* of operators and ranges */
+extern _Atomic uint64_t inj_long_call_ns; /* CUDA calls that last so long; UINT64_MAX: none */
 
-/* The slow part of inj_stack(). */
+/* The slow part of the functions below. */
 uint32_t inj_stack_take(void);
 
 /*
@@ -21,6 +22,15 @@ uint32_t inj_stack_take(void);
 static inline uint32_t inj_stack(void)
 {
 	return GT_UNLIKELY(atomic_load_explicit(&inj_stacks_on, memory_order_relaxed))
+		       ? inj_stack_take()
+		       : 0;
+}
+
+/* The same for a CUDA call that is about to return and has lasted so long. */
+static inline uint32_t inj_call_stack(uint64_t duration_ns)
+{
+	return GT_UNLIKELY(duration_ns >=
+			   atomic_load_explicit(&inj_long_call_ns, memory_order_relaxed))
 		       ? inj_stack_take()
 		       : 0;
 }

@@ -22,6 +22,7 @@
 	X(LIBCUPTI, "GTRACE_LIBCUPTI", "the libcupti to load, instead of the one found")          \
 	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, or both with a comma")    \
 	X(WITH, "GTRACE_WITH", "what is told of operators: shapes, stack, modules, with commas")  \
+	X(BACKTRACE, "GTRACE_BACKTRACE", "us from which on CUDA calls have their Python stack")   \
 	X(OPS, "GTRACE_OPS", "nvtx: operators by torch's NVTX profiler, not by our observer")     \
 	X(DEBUG, "GTRACE_DEBUG", "1: the injection says on stderr what it does")                  \
 	X(NSIGHT, "GTRACE_NSIGHT", "1 or quiet: Nsight Systems records, gtrace tells it when")    \
@@ -44,6 +45,7 @@ enum gt_env_idx { GT_ENV_VARS(GT_ENV_DEFINE) GT_ENV_IDX_MAX };
 #define GT_ENV_LIBCUPTI    "GTRACE_LIBCUPTI"
 #define GT_ENV_ACTIVITIES  "GTRACE_ACTIVITIES"
 #define GT_ENV_WITH        "GTRACE_WITH"
+#define GT_ENV_BACKTRACE   "GTRACE_BACKTRACE"
 #define GT_ENV_OPS         "GTRACE_OPS"
 #define GT_ENV_DEBUG       "GTRACE_DEBUG"
 #define GT_ENV_NSIGHT      "GTRACE_NSIGHT"

@@ -20,21 +20,6 @@ static void put_link(void *ctx, const struct gt_fwdbwd_end *forward,
 		gt_window_check_write(window->rec, window, gt_trace_link(window->trace, &link));
 }
 
-/* Operators that follow each other mostly have one stack. */
-static bool put_stack(struct gt_recorder *rec, uint32_t id)
-{
-	if (rec->text_stack != id) {
-		rec->text_stack = id;
-		rec->calls.len = 0;
-		rec->modules.len = 0;
-		if (rec->config.with_stack)
-			gt_stacks_put_calls(&rec->stacks, &rec->names, id, &rec->calls);
-		if (rec->config.with_modules)
-			gt_stacks_put_modules(&rec->stacks, &rec->names, id, &rec->modules);
-	}
-	return !rec->calls.failed && !rec->modules.failed;
-}
-
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range)
 {
 	struct gt_trace_op op = {
@@ -52,12 +37,11 @@ void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struc
 
 	if (!gt_window_open_file(rec, window))
 		return;
-	if (!put_stack(rec, range->stack_id)) {
+	if ((rec->config.with_stack && !gt_rec_calls(rec, range->stack_id, &op.calls)) ||
+	    (rec->config.with_modules && !gt_rec_modules(rec, range->stack_id, &op.modules))) {
 		gt_window_check_write(rec, window, -ENOMEM);
 		return;
 	}
-	op.calls = gt_buf_str(&rec->calls);
-	op.modules = gt_buf_str(&rec->modules);
 	op.end_ns = GT_MAX(op.end_ns, op.start_ns);
 	end = (struct gt_fwdbwd_end){ .start_ns = op.start_ns, .end_ns = op.end_ns };
 	gt_window_check_write(rec, window, gt_trace_op(window->trace, &op, &end.lane));

@@ -13,6 +13,36 @@
 
 #define THREADS_MAX 1024 /* in Python code; 5 MiB */
 
+/* Operators and calls that follow each other mostly have one stack. */
+static bool is_at(struct gt_stack_text *last, uint32_t stack_id)
+{
+	if (last->stack_id == stack_id)
+		return true;
+	last->stack_id = stack_id;
+	last->text.len = 0;
+	return false;
+}
+
+bool gt_rec_calls(struct gt_recorder *rec, uint32_t stack_id, struct gt_str *ret)
+{
+	struct gt_stack_text *last = &rec->calls;
+
+	if (!is_at(last, stack_id))
+		gt_stacks_put_calls(&rec->stacks, &rec->names, stack_id, &last->text);
+	*ret = gt_buf_str(&last->text);
+	return !last->text.failed;
+}
+
+bool gt_rec_modules(struct gt_recorder *rec, uint32_t stack_id, struct gt_str *ret)
+{
+	struct gt_stack_text *last = &rec->modules;
+
+	if (!is_at(last, stack_id))
+		gt_stacks_put_modules(&rec->stacks, &rec->names, stack_id, &last->text);
+	*ret = gt_buf_str(&last->text);
+	return !last->text.failed;
+}
+
 /* What of a stack is wanted: its frames, the outermost first, or only those that call a module. */
 static uint32_t wanted_frames(const struct gt_recorder *rec, uint32_t id,
 			      uint32_t ret[GT_STACK_DEPTH_MAX])

@@ -37,9 +37,10 @@ struct gt_launch {
 	uint32_t tid;
 	uint32_t cbid;
 	uint32_t name_id;
-	uint32_t stream; /* graphs: CUPTI's id, or GT_STREAM_UNKNOWN */
-	uint32_t nccl;   /* id of the call of NCCL that launched it; 0: none */
-	bool graph;      /* any number of GPU records */
+	uint32_t stream;   /* graphs: CUPTI's id, or GT_STREAM_UNKNOWN */
+	uint32_t nccl;     /* id of the call of NCCL that launched it; 0: none */
+	uint32_t stack_id; /* of the Python code that made the call; 0: none */
+	bool graph;        /* any number of GPU records */
 	bool runtime;
 	bool written; /* its call is in the trace */
 	bool worked;  /* a GPU record came for it */
@@ -109,6 +110,11 @@ struct gt_window {
 	char reason[160];
 };
 
+struct gt_stack_text {
+	uint32_t stack_id; /* that it is of; 0: none */
+	struct gt_buf text;
+};
+
 struct gt_recorder {
 	struct gt_recorder_config config;
 	struct gt_plans plans;
@@ -164,10 +170,9 @@ struct gt_recorder {
 	bool cached_late;    /* it had one, which is complete */
 	uint32_t step_limit; /* no event of this drain can be of a later step */
 
-	struct gt_buf text;    /* in the making, for the next event of a trace */
-	struct gt_buf calls;   /* of the stack that was written last */
-	struct gt_buf modules; /* likewise */
-	uint32_t text_stack;   /* that stack; 0: none */
+	struct gt_buf text;           /* in the making, for the next event of a trace */
+	struct gt_stack_text calls;   /* of the stack that was written last */
+	struct gt_stack_text modules; /* likewise */
 
 	uint64_t now_ns;
 	uint64_t gpu_ops;
@@ -215,6 +220,13 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);
 
 /* ---- rec_stacks.c: Python functions ---- */
+
+/*
+ * The stack as "Call stack" or "Module Hierarchy" has it, valid until the next one; empty: none.
+ * False without memory.
+ */
+bool gt_rec_calls(struct gt_recorder *rec, uint32_t stack_id, struct gt_str *ret);
+bool gt_rec_modules(struct gt_recorder *rec, uint32_t stack_id, struct gt_str *ret);
 
 /*
  * An operator begins, or a range begins or ends, with this stack (0: none). window: that of the

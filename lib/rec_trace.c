@@ -183,6 +183,10 @@ void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
 	if (!gt_window_open_file(rec, window))
 		return;
 	call = as_call(rec, launch, buf, sizeof(buf));
+	if (!gt_rec_calls(rec, launch->stack_id, &call.calls)) {
+		gt_window_check_write(rec, window, -ENOMEM);
+		return;
+	}
 	call.launches = launches;
 	call.captured = captured;
 	gt_window_check_write(rec, window, gt_trace_call(window->trace, &call));

@@ -112,8 +112,8 @@ void gt_recorder_free(struct gt_recorder *rec)
 	gt_names_release(&rec->names);
 	gt_stacks_release(&rec->stacks);
 	gt_buf_release(&rec->text);
-	gt_buf_release(&rec->calls);
-	gt_buf_release(&rec->modules);
+	gt_buf_release(&rec->calls.text);
+	gt_buf_release(&rec->modules.text);
 	gt_map_release(&rec->pointers);
 	gt_map_release(&rec->thread_names);
 	gt_map_release(&rec->api_names);

@@ -68,7 +68,9 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
 		return trace->error;
 	tid = gt_trace_lane(trace, GT_TRACK_THREAD, 0, call->tid, 0, start, end);
 	piece = call_piece(trace, call, &spot);
-	p = piece ? gt_trace_begin(trace, &trace->main, piece->text.len + 512, spot) : NULL;
+	p = piece ? gt_trace_begin(trace, &trace->main,
+				   piece->text.len + GT_JSON_STR_MAX(call->calls.len) + 512, spot)
+		  : NULL;
 	if (!p)
 		return trace->error;
 	p = (char *)memcpy(p, piece->text.data, piece->text.len) + piece->text.len;
@@ -76,6 +78,8 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
 		p = GT_TRACE_PUT_NUMBER(p, "External id", call->external_id);
 	if (call->correlation)
 		p = GT_TRACE_PUT_NUMBER(p, "correlation", call->correlation);
+	if (call->calls.len)
+		p = gt_trace_put_calls(trace, p, call->calls);
 	gt_trace_hint(&trace->main, p, &trace->spots.call_place);
 	*p++ = '}';
 	place = gt_trace_spot_at(&trace->main, p);

@@ -51,6 +51,13 @@ char *gt_trace_put_inputs(struct gt_trace *trace, char *p, struct gt_str inputs)
 	return p + len;
 }
 
+char *gt_trace_put_calls(struct gt_trace *trace, char *p, struct gt_str calls)
+{
+	p = GT_JSON_PUT(p, ",\"Call stack\":");
+	gt_trace_hint(&trace->main, p, &trace->spots.calls);
+	return gt_json_put_str(p, calls);
+}
+
 int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane)
 {
 	const struct gt_piece *piece;
@@ -87,11 +94,8 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 		return trace->error;
 	if (op->modules.len)
 		p = gt_json_put_str(GT_JSON_PUT(p, ",\"Module Hierarchy\":"), op->modules);
-	if (op->calls.len) {
-		p = GT_JSON_PUT(p, ",\"Call stack\":");
-		gt_trace_hint(&trace->main, p, &trace->spots.op_calls);
-		p = gt_json_put_str(p, op->calls);
-	}
+	if (op->calls.len)
+		p = gt_trace_put_calls(trace, p, op->calls);
 	if (op->args.len)
 		p = (char *)memcpy(p, op->args.ptr, op->args.len) + op->args.len;
 	gt_trace_hint(&trace->main, p, &trace->spots.op_place);

@@ -93,7 +93,7 @@ struct gt_trace {
 		gt_trace_spot call_place, call_time, flow_start;
 		gt_trace_spot gpu_place, gpu_time, flow_end;
 		gt_trace_spot range, gpu_range, mark;
-		gt_trace_spot op_id, op_sequence, op_place, op_time, op_calls, link_from, link_to;
+		gt_trace_spot op_id, op_sequence, op_place, op_time, link_from, link_to, calls;
 	} spots;
 	struct gt_pieces *pieces;
 
@@ -181,6 +181,8 @@ void gt_pieces_free(struct gt_pieces *pieces);
  * GT_OP_INPUTS_TEXT_MAX() more bytes. Returns the end; NULL: trace->error is set.
  */
 char *gt_trace_put_inputs(struct gt_trace *trace, char *p, struct gt_str inputs);
+/* The same of "Call stack", for which there is room. */
+char *gt_trace_put_calls(struct gt_trace *trace, char *p, struct gt_str calls);
 
 /* ---- trace_tracks.c ---- */
 

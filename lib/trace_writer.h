@@ -76,6 +76,7 @@ struct gt_trace_call {
 	bool launches;
 	bool captured;
 	struct gt_str name;
+	struct gt_str calls;  /* "Call stack"; empty: none */
 	uint64_t external_id; /* of the enclosing range; 0: none */
 	/* More args of its GPU op: JSON members, a comma before each. */
 	struct gt_str gpu_args;

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 5
+#define GT_WIRE_VERSION 6
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -321,9 +321,10 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint32_t name_id;     /* GT_EV_STRING id of the name the program called */
 	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
 	uint16_t klass;       /* enum gt_call_class */
-	uint32_t cbid;
-	uint32_t flags;  /* GT_CALL_* */
-	uint32_t stream; /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
+	uint16_t cbid;
+	uint16_t flags;    /* GT_CALL_* */
+	uint32_t stack_id; /* of the Python code that made it; 0: none, or it was not long enough */
+	uint32_t stream;   /* GRAPH: CUPTI's stream id, GT_STREAM_UNKNOWN otherwise */
 };
 
 /*

@@ -16,7 +16,8 @@ FAILURES = (Exception, SystemExit)
 
 # Read now: the program may change its environment.
 PATH = os.environ.get("GTRACE_INJECTION")
-RECORDED = set(os.environ.get("GTRACE_WITH", "").split(","))
+_recorded = set(os.environ.get("GTRACE_WITH", "").split(","))
+_long_calls = "GTRACE_BACKTRACE" in os.environ
 _step_call = os.environ.get("GTRACE_STEP_CALL")
 _folder = os.path.dirname(__file__)
 
@@ -163,6 +164,16 @@ def recording(on):
         _nvtx.recording(profiler, on)
 
 
+def begin_stacks(torch=None):
+    """Of CUDA calls, also before torch is there, and of its operators."""
+    of_operators = bool(torch and _recorded & {"stack", "modules"})
+    try:
+        if (of_operators or _long_calls) and _is_main_interpreter():
+            load("gtrace_stacks").begin(PATH, torch, of_operators)
+    except FAILURES as error:
+        give_up("the hook for Python stacks", error)
+
+
 def _hook_call():
     try:
         load("gtrace_calls").watch(_step_call)
@@ -289,6 +300,7 @@ def install():
         return settled
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
+        begin_stacks()
         if _step_call:
             _hook_call()
     for name in list(_waiting):

@@ -1,5 +1,6 @@
-"""Switches Python stacks on, once torch is imported. The library reads the frames from the
-interpreter's memory: first it has to see what Python sees.
+"""Switches Python stacks on: of CUDA calls when Python starts, and of operators once torch is
+imported. The library reads the frames from the interpreter's memory: first it has to see what Python
+sees.
 """
 
 import os
@@ -34,20 +35,23 @@ def _sees_frames(library):
 def _directories(torch):
     """What torch.profiler leaves off the names of files."""
     paths = [os.path.abspath(path) for path in sys.path if isinstance(path, str)]
-    paths.append(os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__))))
+    if torch:
+        paths.append(os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__))))
     text = "".join(os.path.join(path, "") + "\n" for path in paths)
     return text.encode("utf-8", "surrogatepass")
 
 
-def begin(path, torch):
+def begin(path, torch, of_operators):
+    """torch: it, or None as long as it is not there."""
     global _module_call
     library = PyDLL(path)
     function = library.gtrace_inject_stacks_begin
-    function.argtypes = [c_int, c_char_p, c_void_p]
+    function.argtypes = [c_int, c_char_p, c_void_p, c_int]
     # Through C code and a generator, which have frames of other kinds.
     equal = max(_sees_frames(library) for _ in "1")
     if equal is None:  # the library knows why
         return
-    cls = torch.nn.Module
-    _module_call = (getattr(cls, "_wrapped_call_impl", None) or cls._call_impl).__code__
-    function(equal, _directories(torch), id(_module_call))
+    if of_operators:
+        cls = torch.nn.Module
+        _module_call = (getattr(cls, "_wrapped_call_impl", None) or cls._call_impl).__code__
+    function(equal, _directories(torch), _module_call and id(_module_call), of_operators)

@@ -5,7 +5,7 @@ gtrace_hook.py calls HOOKS with each module of torch that is imported.
 
 import sys
 
-from gtrace_hook import FAILURES, PATH, RECORDED, Injection, give_up, load
+from gtrace_hook import FAILURES, PATH, Injection, begin_stacks, give_up
 
 # ---- steps ----
 
@@ -201,11 +201,7 @@ def _hook_torch(module):
     from ctypes import CDLL
 
     library = CDLL(PATH)
-    if RECORDED & {"stack", "modules"}:
-        try:
-            load("gtrace_stacks").begin(PATH, module)
-        except FAILURES as error:
-            give_up("the hook for Python stacks", error)
+    begin_stacks(module)
     wanted = library.gtrace_inject_ops_test()
     if wanted:
         try:

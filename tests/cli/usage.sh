@@ -20,6 +20,9 @@ try run --activities mem true
 try run --activities cpu, true
 try run --activities gpu --with-stack true
 try run --activities gpu --with-modules true
+try run --activities cpu --cuda-backtrace true
+try run --cuda-backtrace= true
+try run --cuda-backtrace=10us true
 try run --step-source nvtx true
 try run --step-source call true
 try run --step-call train_step true

@@ -113,6 +113,34 @@ def eager(run):
     return same_kernels(trace, truth_of(run, 'eager')) + '; warnings: %s' % run.warnings
 
 
+def cuda_backtrace(options):
+    def check(run):
+        """The line that waits for the GPU has that time, once a step."""
+        trace, = run.run('backtrace', ['--cuda-backtrace', *options], run.python('programs.py', 'item', 11))
+        trace.expect_whole()
+        with open(os.path.join(HERE, 'programs.py')) as source:
+            wanted, = (number for number, line in enumerate(source, 1) if line.endswith('# waits\n'))
+        calls = list(trace.calls.values())
+        stacks = [call['args'].get('Call stack', '').partition(';')[0] for call in calls]
+        for call, stack in zip(calls, stacks):
+            assert not stack or call['dur'] >= 10, call
+        waits = [call for call, stack in zip(calls, stacks)
+                 if stack.endswith('programs.py(%d): step_and_wait' % wanted) and 'Synchronize' in call['name']]
+        assert len(waits) == len(trace.steps), [(call['name'], stack) for call, stack in zip(calls, stacks) if stack]
+        done = subprocess.run([run.gtrace, 'summary', '--by', 'line', '--format', 'json', trace.path],
+                              stdout=subprocess.PIPE, check=True)
+        line, = (row for row in json.loads(done.stdout)['files'][0]['lines'] if row['line'] == wanted)
+        assert line['self_cpu_us'] >= .99 * sum(call['dur'] for call in waits), line
+        return '%d calls with stacks of %d; the line waits %.1f ms a step' % (
+            sum(map(bool, stacks)), len(calls), line['self_cpu_us'] / 1e3 / len(trace.steps))
+    check.__name__ = 'cuda_backtrace' + ''.join(options).replace('--', '_')
+    return case(check)
+
+
+for more in [], ['--with-stack']:
+    cuda_backtrace(more)
+
+
 @case
 def frameworks(run):
     """Each framework's own steps, as many as it says it made."""

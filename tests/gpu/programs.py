@@ -39,6 +39,17 @@ def eager():
     return gpt_with(lambda model: model)
 
 
+def item():
+    """With a line that waits for the GPU in each step."""
+    step = gpt_with(lambda model: model)
+    noise = torch.zeros((), device='cuda')
+
+    def step_and_wait():
+        step()
+        return noise.item()     # waits
+    return step_and_wait
+
+
 def compiled():
     return gpt_with(torch.compile)
 

@@ -257,8 +257,8 @@ static inline void ab_own_step(struct arena_builder *ab, uint32_t tid, uint32_t 
 }
 
 struct ab_call {
-	uint32_t tid, step, correlation, stream, flags, name_id;
-	uint16_t klass;
+	uint32_t tid, step, correlation, stream, name_id, stack_id;
+	uint16_t klass, flags;
 	uint64_t start_ns, end_ns; /* end_ns 0: 10 us later */
 	bool driver;
 };
@@ -274,6 +274,7 @@ static inline void ab_call(struct arena_builder *ab, struct ab_call call)
 		.klass = call.klass,
 		.cbid = 211,
 		.flags = call.flags,
+		.stack_id = call.stack_id,
 		.stream = call.klass == GT_CALL_GRAPH ? call.stream : GT_STREAM_UNKNOWN,
 	};
 

@@ -15,6 +15,7 @@
 struct fake_call {
 	struct gt_trace_call call;
 	char name[FAKE_NAME];
+	char calls[8 * FAKE_NAME];
 };
 
 struct fake_gpu {
@@ -152,6 +153,7 @@ int gt_trace_call(struct gt_trace *trace, const struct gt_trace_call *call)
 	kept = FAKE_ADD(trace, call);
 	kept->call = *call;
 	fake_text(kept->name, sizeof(kept->name), call->name);
+	fake_text(kept->calls, sizeof(kept->calls), call->calls);
 	return 0;
 }
 

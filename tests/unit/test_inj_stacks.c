@@ -1,4 +1,5 @@
 /* Python stacks, by frames laid out as those of CPython 3.12. */
+#include "env.h"
 #include "events.h"
 #include "py_frames.h"
 #include "py_stacks.h"
@@ -82,8 +83,16 @@ void *PyGILState_GetThisThreadState(void)
 	return &thread;
 }
 
+static uint32_t (*in_line_of)(void); /* called by the next one */
+static uint32_t interrupting_stack;
+
 int PyCode_Addr2Line(const struct fake_code *code, int offset)
 {
+	uint32_t (*handler)(void) = in_line_of;
+
+	in_line_of = NULL;
+	if (handler)
+		interrupting_stack = handler();
 	return code->first_line + offset / 2;
 }
 
@@ -134,7 +143,6 @@ static int begin(void **state)
 	put_code(2, "/lib/torch/module.py", "_call", 100);
 	assert_int_equal(inj_stack(), 0); /* not wanted so far */
 	assert_int_equal(gtrace_inject_stack_text((char[1]){ 0 }, 1), 0);
-	assert_int_equal(gtrace_inject_stacks_begin(1, "/srv/\n/lib/\n", &codes[2]), 1);
 	return 0;
 }
 
@@ -169,6 +177,42 @@ static uint32_t frames_written(void)
 }
 
 /* ---- cases ---- */
+
+/* With Python come those of CUDA calls, with torch those of operators, which know its path. */
+static void wanted_in_two_parts(void **state)
+{
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(gtrace_inject_stacks_begin(1, "/nowhere/\n", NULL, 0), 1);
+	call(0, 4);
+	assert_int_equal(inj_call_stack(UINT64_MAX - 1), 0); /* not asked for */
+	setenv(GT_ENV_BACKTRACE, "50", 1);
+	assert_int_equal(gtrace_inject_stacks_begin(1, "/nowhere/\n", NULL, 0), 1);
+	assert_int_equal(inj_call_stack(49999), 0);
+	assert_null(next_frame());
+	id = inj_call_stack(50000);
+	assert_int_equal(next_frame()->file_id, inj_intern("/srv/train.py", 13));
+	assert_int_equal(inj_stack(), 0);
+	assert_int_equal(gtrace_inject_stacks_begin(1, "/srv/\n/lib/\n", &codes[2], 1), 1);
+	assert_int_equal(inj_stack(), id);
+	PyCode_Type.dealloc(&codes[0]); /* ours, and only once */
+	assert_int_equal(freed, 1);
+	freed = 0;
+}
+
+/* A signal handler calls while a stack is being read: what it calls has none. */
+static void interrupted(void **state)
+{
+	(void)state;
+	call(0, 4);
+	assert_int_not_equal(inj_stack(), 0);
+	call(1, 90); /* a new one */
+	in_line_of = inj_stack;
+	assert_int_not_equal(inj_stack(), 0);
+	assert_null(in_line_of);
+	assert_int_equal(interrupting_stack, 0);
+}
 
 static void each_frame_once(void **state)
 {
@@ -315,7 +359,9 @@ static void deep_ones_are_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(wanted_in_two_parts, setup),
 		cmocka_unit_test_setup(each_frame_once, setup),
+		cmocka_unit_test_setup(interrupted, setup),
 		cmocka_unit_test_setup(c_frames_are_none, setup),
 		cmocka_unit_test_setup(modules_have_numbers, setup),
 		cmocka_unit_test_setup(addresses_are_used_again, setup),

@@ -78,6 +78,26 @@ static void test_call_stacks(void **state)
 	      "1,10.000,0.000,0.000,0.000,\"m.py\",8,\"f\"\n");
 }
 
+/* A call with a stack of its own is of that line, whatever is around it: item() waits for the GPU.
+ */
+static void test_call_stacks_of_calls(void **state)
+{
+	(void)state;
+	check(EVENT("user_annotation", "ProfilerStep#3", 9, 0, 1000, ID(1)) OP("aten::item", 10, 90,
+									       ID(2))
+		      EVENT("cuda_runtime", "cudaStreamSynchronize", 9, 15, 80,
+			    "\"correlation\": 5," ID(2) STACK("m.py(7): f;m.py(1): g"))
+			      EVENT("cuda_runtime", "cudaDeviceSynchronize", 9, 200, 50,
+				    "\"correlation\": 6," ID(1)
+					    STACK("torch/cuda/__init__.py(3): sync;m.py(9): g"))
+				      EVENT("cuda_runtime", "cudaLaunchKernel", 9, 300, 5,
+					    "\"correlation\": 7," ID(1)),
+	      GT_SUMMARY_BY_TOTAL,
+	      "1,80.000,0.000,0.000,0.000,\"m.py\",7,\"f\"\n"
+	      "1,50.000,0.000,0.000,0.000,\"m.py\",9,\"g\"\n"
+	      "2,15.000,0.000,0.000,0.000,\"\",,\"\"\n");
+}
+
 /* Frames around operators and calls, on their thread alone. */
 static void test_frames(void **state)
 {
@@ -144,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call_stacks_in_functions),
 		cmocka_unit_test(test_call_stacks),
+		cmocka_unit_test(test_call_stacks_of_calls),
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_backward),
 		cmocka_unit_test(test_backward_on_one_thread),

@@ -13,6 +13,7 @@ static struct values {
 	int count;
 	const char *string;
 	uint64_t number;
+	uint64_t limit;
 	uint64_t size;
 	int choice;
 } got;
@@ -25,6 +26,7 @@ static const struct opt opts[] = {
 	OPT_COUNT('v', "verbose", &got.count, "a count"),
 	OPT_STRING('s', "string", &got.string, "WORD", "a string\non two lines"),
 	OPT_UINT('n', "number", &got.number, "N", 1, 1000, "a number"),
+	OPT_UINT_OR_NOT('l', "limit", &got.limit, "N", 0, 1000, 10, "a limit"),
 	OPT_SIZE(0, "size", &got.size, "SIZE", 1, UINT64_C(4) << 30, "a size"),
 	OPT_CHOICE(0, "choice", &got.choice, "WHAT", choices, "a choice"),
 };
@@ -104,6 +106,23 @@ static void forms(void **state)
 	assert_parses("--string|--flag", "");
 	assert_string_equal(got.string, "--flag");
 	assert_false(got.flag);
+}
+
+static void number_or_not(void **state)
+{
+	(void)state;
+	assert_parses("--limit|7", "7");
+	assert_int_equal(got.limit, 10);
+	assert_parses("--limit=7", "");
+	assert_int_equal(got.limit, 7);
+	assert_parses("--limit=0|--limit", "");
+	assert_int_equal(got.limit, 10);
+	assert_parses("-lf|7", "7");
+	assert_int_equal(got.limit, 10);
+	assert_true(got.flag);
+	assert_refuses("--limit=", "--limit takes a number from 0 to 1000, not ''");
+	assert_refuses("--limit=1001", "--limit takes a number from 0 to 1000, not '1001'");
+	assert_refuses("--no-limit", "unknown option '--no-limit'");
 }
 
 static void operands(void **state)
@@ -236,6 +255,7 @@ static void help(void **state)
 				  "  -s, --string WORD           a string\n"
 				  "                              on two lines\n"
 				  "  -n, --number N              a number\n"
+				  "  -l, --limit[=N]             a limit\n"
 				  "      --size SIZE             a size\n"
 				  "      --choice WHAT           a choice\n"
 				  "  -h, --help                  this text\n");
@@ -271,9 +291,11 @@ static void for_shells(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms),  cmocka_unit_test(operands),   cmocka_unit_test(unknown),
-		cmocka_unit_test(values), cmocka_unit_test(sizes),      cmocka_unit_test(times),
-		cmocka_unit_test(help),   cmocka_unit_test(for_shells),
+		cmocka_unit_test(forms),      cmocka_unit_test(number_or_not),
+		cmocka_unit_test(operands),   cmocka_unit_test(unknown),
+		cmocka_unit_test(values),     cmocka_unit_test(sizes),
+		cmocka_unit_test(times),      cmocka_unit_test(help),
+		cmocka_unit_test(for_shells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,45 @@ static void calls_of_operators(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* Also where operators have none of their own; calls between them make no functions. */
+static void calls_of_cuda_calls(void **state)
+{
+	const struct ab_call wait = { .tid = MAIN,
+				      .step = 2,
+				      .correlation = 7,
+				      .klass = GT_CALL_SYNC,
+				      .stack_id = AT_FORWARD,
+				      .start_ns = AB_MS(21) };
+	const struct ab_call launch = { .tid = MAIN,
+					.step = 2,
+					.correlation = 8,
+					.klass = GT_CALL_KERNEL,
+					.stack_id = AT_MAIN,
+					.start_ns = AB_MS(23) };
+
+	(void)state;
+	without_stack = true;
+	begin();
+	without_stack = false;
+	ab_call(&ab, wait);
+	op(2, 22, 22.5, AT_FORWARD);
+	ab_call(&ab, launch);
+	ab_launch(&ab, MAIN, 2, 9, AB_MS(24));
+	ab_kernel(&ab, 8, AB_MS(25));
+	ab_kernel(&ab, 9, AB_MS(26));
+	end();
+	assert_int_equal(only_trace()->call_count, 3);
+	assert_string_equal(only_trace()->calls[0].calls,
+			    "model.py(5): forward;model.py(77): step;train.py(21): step;"
+			    "train.py(9): main;");
+	assert_string_equal(only_trace()->calls[1].calls, "train.py(9): main;");
+	assert_string_equal(only_trace()->calls[2].calls, "");
+	assert_string_equal(only_trace()->ops[0].calls, "");
+	assert_string_equal(only_trace()->ops[0].modules, "Block_0");
+	assert_int_equal(only_trace()->function_count, 1);
+	assert_true(only_trace()->health.complete);
+}
+
 static void functions_last_from_operator_to_operator(void **state)
 {
 	(void)state;
@@ -315,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(calls_of_operators, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_of_cuda_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(functions_last_from_operator_to_operator, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(calls_are_told_apart, setup, teardown),

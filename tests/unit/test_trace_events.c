@@ -93,6 +93,27 @@ static void test_one_kernel(void **state)
 	assert_int_equal(find('f', GT_CAT_LAUNCH_FLOW, 0)->tid, kernel->tid);
 }
 
+/* "Call stack" of a call, but not of its GPU work. */
+static void test_call_with_stack(void **state)
+{
+	struct gt_trace_call call = make_call(7, 1000123);
+	struct gt_gpu_op op = make_kernel(7, 1010000, 1014831);
+	struct gt_trace *trace = create(NULL);
+
+	(void)state;
+	add_range(trace, "ProfilerStep#3", true, 12, 1000000, 2000000);
+	call.calls = GT_STR("a \"b\".py(3): f;m.py(1): g;");
+	assert_int_equal(gt_trace_call(trace, &call), 0);
+	assert_int_equal(gt_trace_gpu(trace, &op, GT_STR("k"), &call), 0);
+	finish(trace);
+	load();
+	validate();
+	assert_string_equal(find('X', GT_CAT_RUNTIME, 0)->args,
+			    "{\"cbid\":211,\"correlation\":7,"
+			    "\"Call stack\":\"a \\\"b\\\".py(3): f;m.py(1): g;\"}");
+	assert_null(strstr(find('X', GT_CAT_KERNEL, 0)->args, "Call stack"));
+}
+
 static void test_copies(void **state)
 {
 	struct gt_gpu_op op = make_kernel(1, 1000, 2000);
@@ -509,12 +530,12 @@ static void test_operators(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_kernel), cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_names),      cmocka_unit_test(test_many_kernels),
-		cmocka_unit_test(test_step_names), cmocka_unit_test(test_overlapping_work),
-		cmocka_unit_test(test_graphs),     cmocka_unit_test(test_crossing_ranges),
-		cmocka_unit_test(test_bad_input),  cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_small_pid),
+		cmocka_unit_test(test_one_kernel),       cmocka_unit_test(test_call_with_stack),
+		cmocka_unit_test(test_copies),           cmocka_unit_test(test_names),
+		cmocka_unit_test(test_many_kernels),     cmocka_unit_test(test_step_names),
+		cmocka_unit_test(test_overlapping_work), cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_crossing_ranges),  cmocka_unit_test(test_bad_input),
+		cmocka_unit_test(test_operators),        cmocka_unit_test(test_small_pid),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
