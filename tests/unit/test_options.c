@@ -281,6 +281,7 @@ static void for_shells(void **state)
 				  "--verbose -v flag a count\n"
 				  "--string -s value a string\n"
 				  "--number -n value a number\n"
+				  "--limit -l flag a limit\n"
 				  "--size - value a size\n"
 				  "--choice - choice:one,two,three a choice\n"
 				  "--help -h flag this text\n"
