@@ -185,7 +185,10 @@ static int set(const struct opt *opt, const char *text, bool on, struct gt_err *
 {
 	switch (opt->type) {
 	case OPT_IS_FLAG:
-		*opt->flag = on;
+		if (opt->flag)
+			*opt->flag = on;
+		else
+			*opt->number = on;
 		return 0;
 	case OPT_IS_COUNT:
 		++*opt->number;

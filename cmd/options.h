@@ -38,6 +38,11 @@ struct opt { /* made by the macros below */
 	{                                                                                        \
 		.type = OPT_IS_FLAG, .letter = (c), .name = (text), .flag = (to), .help = (what) \
 	}
+/* The same into the int at to, 1 or 0, which else stays as it is. */
+#define OPT_SWITCH(c, text, to, what)                                                              \
+	{                                                                                          \
+		.type = OPT_IS_FLAG, .letter = (c), .name = (text), .number = (to), .help = (what) \
+	}
 /* Each one adds 1 to the int at to. */
 #define OPT_COUNT(c, text, to, what)                                                 \
 	{                                                                            \

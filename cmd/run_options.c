@@ -11,6 +11,7 @@
 
 #define TIME_MAX_MS        (UINT64_C(1000) * 3600 * 24 * 365)
 #define MAX_BUFFER_DEFAULT (UINT64_C(64) << 20)
+#define NOT_GIVEN          -1
 #define BACKTRACE_US       10
 #define BACKTRACE_MAX_US   1000000000
 
@@ -77,12 +78,12 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING(0, "activities", &run->activities, "LIST",
 			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
 			   "or both (cpu,gpu)"),
-		OPT_FLAG(0, "with-shapes", &run->with_shapes,
-			 "of each operator the sizes, strides and types of\n"
-			 "its inputs (on; --no-shapes)"),
-		OPT_FLAG(0, "with-flops", &run->with_flops,
-			 "tables of the trace have FLOPs, from the shapes\n"
-			 "(on; --no-flops)"),
+		OPT_SWITCH(0, "with-shapes", &run->with_shapes,
+			   "of each operator the sizes, strides and types of\n"
+			   "its inputs (on; --no-shapes)"),
+		OPT_SWITCH(0, "with-flops", &run->with_flops,
+			   "tables of the trace have FLOPs, from the shapes\n"
+			   "(on; --no-flops)"),
 		OPT_FLAG(0, "with-stack", &run->with_stack,
 			 "the Python code that calls each operator"),
 		OPT_FLAG(0, "with-modules", &run->with_modules,
@@ -197,6 +198,34 @@ static void check_nsight(const struct run_options *run)
 	if (run->nsight && (run->with_stack || run->with_modules))
 		die(STATUS_OWN_FAILURE, "run: --nsight and --with-%s exclude each other",
 		    run->with_stack ? "stack" : "modules");
+	if (run->nsight && run->cuda_backtrace_us != RUN_NO_BACKTRACE)
+		die(STATUS_OWN_FAILURE,
+		    "run: --nsight and --cuda-backtrace exclude each other: see --nsight-args");
+}
+
+/* What is asked for by name and cannot be is refused; defaults give way. */
+static void check_operators(struct run_options *run, bool operators)
+{
+	const struct {
+		const char *name;
+		bool asked;
+	} of_operators[] = {
+		{ "shapes", run->with_shapes == 1 },
+		{ "flops", run->with_flops == 1 },
+		{ "stack", run->with_stack },
+		{ "modules", run->with_modules },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of_operators) && !operators; i++)
+		if (of_operators[i].asked)
+			die(STATUS_OWN_FAILURE,
+			    "run: --with-%s is of operators, which --activities %s leaves out",
+			    of_operators[i].name, run->activities);
+	if (run->with_flops == 1 && !run->with_shapes)
+		die(STATUS_OWN_FAILURE, "run: --with-flops needs the shapes, which --no-shapes "
+					"leaves out");
+	run->with_shapes = run->with_shapes && operators;
+	run->with_flops = run->with_flops && run->with_shapes;
 }
 
 void run_options_parse(struct run_options *ret, int argc, char **argv)
@@ -205,8 +234,8 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		.schedule = GT_SCHEDULE_DEFAULT,
 		.max_buffer_bytes = MAX_BUFFER_DEFAULT,
 		.activities = "cpu,gpu",
-		.with_shapes = true,
-		.with_flops = true,
+		.with_shapes = NOT_GIVEN,
+		.with_flops = NOT_GIVEN,
 		.cuda_backtrace_us = RUN_NO_BACKTRACE,
 	};
 	struct gt_err err;
@@ -229,13 +258,7 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE, "run: --activities takes cpu, gpu or cpu,gpu, not '%s'",
 		    run.activities);
 	run.no_gpu = !gpu;
-	run.with_shapes &= cpu;
-	run.with_flops &= run.with_shapes;
-	if (!cpu && (run.with_stack || run.with_modules))
-		die(STATUS_OWN_FAILURE,
-		    "run: --with-%s is of operators, which --activities %s "
-		    "leaves out",
-		    run.with_stack ? "stack" : "modules", run.activities);
+	check_operators(&run, cpu);
 	if (!gpu && run.cuda_backtrace_us != RUN_NO_BACKTRACE)
 		die(STATUS_OWN_FAILURE,
 		    "run: --cuda-backtrace is of CUDA calls, which --activities %s leaves out",

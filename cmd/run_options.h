@@ -40,8 +40,8 @@ struct run_options { /* strings are of argv and the environment */
 	bool force;
 	const char *activities; /* what is recorded: words with commas */
 	bool no_gpu;            /* "gpu" is not among them */
-	bool with_shapes;       /* of operators */
-	bool with_flops;        /* readers are to compute them from the shapes */
+	int with_shapes;        /* of operators */
+	int with_flops;         /* readers are to compute them from the shapes */
 	bool with_stack;
 	bool with_modules;
 	uint64_t cuda_backtrace_us; /* stacks of CUDA calls from that on; RUN_NO_BACKTRACE */

@@ -47,10 +47,9 @@ static const struct runtime {
 	{ "podman", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
 	{ "nerdctl", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
 	{ "nvidia-docker", " run create ", " exec ", DOCKER_FLAGS, "ditPq", "-v", "-e", ":ro", 1 },
-	{ "apptainer", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL, ":ro",
+	{ "apptainer", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL, ":ro", 1 },
+	{ "singularity", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL, ":ro",
 	  1 },
-	{ "singularity", " exec run ", " ", APPTAINER_FLAGS, "cCefinpuw", "--bind", NULL,
-	  ":ro", 1 },
 	{ "enroot", " start ", " ", " root rw ", "rw", "--mount", "--env", "", 1 },
 	/* Pyxis: no word starts a container, but an option */
 	{ "srun", NULL, NULL, SRUN_FLAGS, "EHIKOQXZklsuv", "--container-mounts", NULL, ":ro", 0 },

@@ -18,6 +18,9 @@ try run --step-range '(' true
 try run --step-range step --step-source optimizer true
 try run --activities mem true
 try run --activities cpu, true
+try run --activities gpu --with-shapes true
+try run --activities gpu --with-flops true
+try run --with-flops --no-shapes true
 try run --activities gpu --with-stack true
 try run --activities gpu --with-modules true
 try run --activities cpu --cuda-backtrace true
@@ -48,6 +51,7 @@ try run --delay 5 --capture-end repeat true
 try run --delay soon true
 try run --duration 0 true
 try run --nsight-args -f true
+try run --nsight --cuda-backtrace true
 try run --nsight-output x true
 try run --nsight --step-range x true
 try run --nsight --with-stack true
