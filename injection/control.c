@@ -200,9 +200,10 @@ static uint32_t turn(void)
 
 	read_messages();
 	follow_attach();
-	wait_ms = GT_MIN(wait_ms, inj_capture_follow());
 	wait_ms = GT_MIN(wait_ms,
 			 inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed)));
+	/* A range of time begins when what it needs is on. */
+	wait_ms = GT_MIN(wait_ms, inj_capture_follow());
 	wait_ms = GT_MIN(wait_ms, try_devices());
 	wait_ms = GT_MIN(wait_ms, flush());
 	wait_ms = GT_MIN(wait_ms, (uint32_t)inj_python_poll()); /* -1: never */
@@ -266,15 +267,16 @@ void inj_control_attach(void)
 	if (!inj_arena_attach()) {
 		inj_log(GT_LOG_WARN, "no memory for GPU work: it will not be in the trace");
 	} else if (inj_cupti_load()) {
-		bool wanted = inj_cupti_wanted();
+		bool wanted;
 
 		state = ATTACH_OK;
 		send_phase(GT_WHAT_ATTACHED, 0, 0);
 		inj_launches_init();
 		inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
 		inj_quiet_init();
-		inj_activity_attach(!wanted);
+		inj_activity_attach(!inj_cupti_wanted());
 		/* Not later: the program's first launches may follow at once. */
+		wanted = inj_cupti_wanted();
 		if (wanted)
 			atomic_store_explicit(&inj_live.taking, 1, memory_order_relaxed);
 		err = wanted ? inj_cupti_on() : 0;

@@ -127,7 +127,7 @@ static void warn_of_graphs(void)
 {
 	static bool warned;
 
-	if (warned || !ctl->cycle || inj_cupti.version >= CUPTI_GRAPHS_MEND ||
+	if (warned || !ctl->attached || !ctl->cycle || inj_cupti.version >= CUPTI_GRAPHS_MEND ||
 	    !inj_launches_graph_seen())
 		return;
 	warned = true;

@@ -208,18 +208,26 @@ def test_nvtx_of_every_step(case):
 # ---- time ----
 
 def test_time(case):
-    """What is between the two moments; steps that were begun and ended in it are there whole."""
-    options = ['--delay', '300ms', '--duration', '200ms', '-v']
-    result = case.gtrace(options, case.train('--steps', 200, tools=None))
-    trace = result.trace().expect_checked().expect_complete()
-    numbers = trace.step_numbers()
-    check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), 'steps')
-    check(len(numbers) > 2, 'steps', numbers)
-    inner = numbers[1:-1]
-    launches = trace.launches()
-    seen = [e['name'] for e in trace.of('kernel')
-            if trace.step_of(launches[e['args']['correlation']]) in inner]
-    check_equal(len(seen), sum(expected(case.truth(), inner)['kernels'].values()), 'kernels')
+    """Again and again, so that a slow machine has its GPU in use in some of them. Steps that begin and end
+    in a range are there whole."""
+    options = ['--delay', '200ms', '--duration', '200ms', '--capture-end', 'repeat']
+    result = case.gtrace(options, case.train('--steps', 300, tools=None, gone=False))
+    compared = 0
+    for name in result.names():
+        trace = result.trace(name).expect_complete()
+        numbers = trace.step_numbers()
+        check_equal(numbers, list(range(numbers[0], numbers[0] + len(numbers))), 'steps')
+        if not trace.of('kernel'):
+            continue
+        trace.expect_checked()
+        launches = trace.launches()
+        for step in numbers[1:-1]:
+            seen = [e for e in trace.of('kernel')
+                    if trace.step_of(launches[e['args']['correlation']]) == step]
+            check_equal(len(seen), sum(expected(case.truth(), [step])['kernels'].values()),
+                        f'kernels of step {step} in {name}')
+            compared += 1
+    check(compared, 'no step to compare:', result)
 
 
 def test_time_from_the_start(case):
@@ -231,9 +239,9 @@ def test_time_from_the_start(case):
     trace.expect_checked().expect_complete()
 
 
-def test_time_again(case):
-    options = ['--delay', '150ms', '--duration', '50ms', '--capture-end', 'repeat:2', '--then', 'stop']
+def test_time_and_no_more(case):
+    options = ['--delay', '50ms', '--duration', '50ms', '--capture-end', 'repeat:2', '--then', 'stop']
     result = case.gtrace(options, case.train('--steps', 100000, '--step-us', 1000, tools=None))
     check_equal(len(result.names()), 2, 'files')
     for name in result.names():
-        result.trace(name).expect_checked().expect_complete()
+        result.trace(name).expect_complete()
