@@ -375,6 +375,7 @@ static int start_loop(struct run *run, struct gt_err *err)
 			      .host = run->host,
 			      .with_stack = run->options.with_stack,
 			      .with_modules = run->options.with_modules,
+			      .with_memory = run->options.with_memory,
 			      .environment = run->environment },
 		.idle = on_idle,
 	};

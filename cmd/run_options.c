@@ -76,8 +76,9 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_TIME(0, "duration", &run->duration_ms, "TIME", 1, TIME_MAX_MS,
 			 "and end after this time (at the program's end)"),
 		OPT_STRING(0, "activities", &run->activities, "LIST",
-			   "what is recorded: cpu (PyTorch's operators), gpu,\n"
-			   "or both (cpu,gpu)"),
+			   "what is recorded: cpu (PyTorch's operators), gpu\n"
+			   "and, beside these, mem (what PyTorch allocates)\n"
+			   "(cpu,gpu)"),
 		OPT_SWITCH(0, "with-shapes", &run->with_shapes,
 			   "of each operator the sizes, strides and types of\n"
 			   "its inputs (on; --no-shapes)"),
@@ -130,21 +131,25 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 	}
 }
 
-/* The words of --activities, with commas; false: the list is not made of these. */
-static bool parse_activities(const char *list, bool *ret_cpu, bool *ret_gpu)
-{
-	size_t len;
+enum { CPU = 1, GPU = 2, MEM = 4 };
 
-	*ret_cpu = false;
-	*ret_gpu = false;
+/* The words of --activities, with commas, as their bits; 0: the list is not made of these. */
+static unsigned int parse_activities(const char *list)
+{
+	static const char words[][4] = { "cpu", "gpu", "mem" };
+	unsigned int found = 0;
+	size_t len, i;
+
 	for (;; list += len + 1) {
 		len = strcspn(list, ",");
-		if (len != 3 || (strncmp(list, "cpu", len) && strncmp(list, "gpu", len)))
-			return false;
-		*ret_cpu |= *list == 'c';
-		*ret_gpu |= *list == 'g';
+		for (i = 0; i < ARRAY_SIZE(words); i++)
+			if (len == 3 && !strncmp(list, words[i], len))
+				break;
+		if (i == ARRAY_SIZE(words))
+			return 0;
+		found |= 1U << i;
 		if (!list[len])
-			return *ret_cpu || *ret_gpu;
+			return found;
 	}
 }
 
@@ -191,6 +196,10 @@ static void check_nsight(const struct run_options *run)
 	if (run->nsight && run->step_range)
 		die(STATUS_OWN_FAILURE, "run: --nsight and --step-range exclude each other: NVTX "
 					"is Nsight Systems' then");
+	if (run->nsight && run->with_memory)
+		die(STATUS_OWN_FAILURE,
+		    "run: --nsight and --activities %s exclude each other: see --nsight-args",
+		    run->activities);
 	if (run->nsight && run->capture != RUN_CAPTURE_AUTO && run->capture != RUN_CAPTURE_STEPS)
 		die(STATUS_OWN_FAILURE,
 		    "run: --nsight and --capture-range %s exclude each other: see --nsight-args",
@@ -239,7 +248,7 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		.cuda_backtrace_us = RUN_NO_BACKTRACE,
 	};
 	struct gt_err err;
-	bool cpu, gpu;
+	unsigned int activities;
 	int operand;
 
 	run.output_dir = getenv(GT_ENV_OUTPUT_DIR);
@@ -254,12 +263,15 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE, "run: --output-dir takes a directory, not ''");
 	if (run.name && gt_session_check_name(run.name, &err) < 0)
 		die(STATUS_OWN_FAILURE, "run: --name '%s': %s", run.name, err.msg);
-	if (!parse_activities(run.activities, &cpu, &gpu))
-		die(STATUS_OWN_FAILURE, "run: --activities takes cpu, gpu or cpu,gpu, not '%s'",
+	activities = parse_activities(run.activities);
+	if (!(activities & (CPU | GPU)))
+		die(STATUS_OWN_FAILURE,
+		    "run: --activities takes cpu, gpu or both, and mem beside these, not '%s'",
 		    run.activities);
-	run.no_gpu = !gpu;
-	check_operators(&run, cpu);
-	if (!gpu && run.cuda_backtrace_us != RUN_NO_BACKTRACE)
+	run.no_gpu = !(activities & GPU);
+	run.with_memory = activities & MEM;
+	check_operators(&run, activities & CPU);
+	if (run.no_gpu && run.cuda_backtrace_us != RUN_NO_BACKTRACE)
 		die(STATUS_OWN_FAILURE,
 		    "run: --cuda-backtrace is of CUDA calls, which --activities %s leaves out",
 		    run.activities);

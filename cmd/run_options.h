@@ -40,6 +40,7 @@ struct run_options { /* strings are of argv and the environment */
 	bool force;
 	const char *activities; /* what is recorded: words with commas */
 	bool no_gpu;            /* "gpu" is not among them */
+	bool with_memory;       /* "mem" is */
 	int with_shapes;        /* of operators */
 	int with_flops;         /* readers are to compute them from the shapes */
 	bool with_stack;

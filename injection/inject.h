@@ -94,7 +94,7 @@ GT_EXPORT void gtrace_inject_yield(void);
 GT_EXPORT void gtrace_inject_resume(void);
 
 /*
- * Torch was imported: register our observer of its operators. 1: call torch.empty(0, device="cpu")
+ * Torch was imported: register our observer of its operators. 1: call torch.empty(1, device="cpu")
  * on this thread, and then the second function; 2: and in between those whose inputs are known, of
  * show_inputs() in gtrace_torch.py; 0: there is nothing to do.
  */

@@ -2,9 +2,9 @@
  * torch_abi.c - finds torch's observers, and makes sure of the layout of what they are shown.
  */
 #include "torch_abi.h"
+#include "library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 /*
  * What varies, by version and by the std::string that torch was built with (that of GCC 5 and
@@ -88,17 +88,6 @@ static bool find_layout(struct torch_abi *abi, void (*make)(void *, uint8_t),
 /* PyPI's library has this name, Debian's a version behind it. */
 #define LIBRARY "libtorch_cpu.so"
 
-static int is_torch(struct dl_phdr_info *info, size_t size, void *ret)
-{
-	const char *name = strrchr(info->dlpi_name, '/');
-
-	(void)size;
-	if (strncmp(name ? name + 1 : info->dlpi_name, LIBRARY, strlen(LIBRARY)))
-		return 0;
-	*(const char **)ret = info->dlpi_name;
-	return 1;
-}
-
 #define SYMBOLS(X)                                                            \
 	X(abi->add, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE") \
 	X(abi->enable, "_ZN2at16reenableCallbackEm")                          \
@@ -129,24 +118,21 @@ const char *torch_abi_find(struct torch_abi *abi)
 {
 	void (*make)(void *object, uint8_t scope);
 	void (*destroy)(void *object);
-	const char *path = NULL;
-	void *library;
+	struct inj_library library;
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 	return "that is known for x86-64 and aarch64 only";
 #endif
-	/* Python loads it for itself alone, so its symbols are not everybody's. */
-	library = dl_iterate_phdr(is_torch, &path) ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	if (!library)
+	if (!inj_library_find(&library, LIBRARY))
 		return "there is no " LIBRARY;
-#define X(function, symbol)                                  \
-	function = (typeof(function))dlsym(library, symbol); \
-	if (!function)                                       \
+#define X(function, symbol)                                         \
+	function = (typeof(function))dlsym(library.handle, symbol); \
+	if (!function)                                              \
 		return "this version of torch lacks what is needed";
 	SYMBOLS(X)
 #undef X
-	abi->undefined = dlsym(library, UNDEFINED);
+	abi->undefined = dlsym(library.handle, UNDEFINED);
 	/* The handle is kept: torch stays as long as its observer. */
-	abi->library = library;
+	abi->library = library.handle;
 	return find_layout(abi, make, destroy) ? NULL : "this version of torch is not known";
 }

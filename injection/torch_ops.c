@@ -14,6 +14,7 @@
 #include "torch_abi.h"
 #include "torch_comms.h"
 #include "torch_inputs.h"
+#include "torch_memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -383,7 +384,7 @@ static int give_up(const char *why)
 	return 0;
 }
 
-int gtrace_inject_ops_test(void)
+static int test_operators(void)
 {
 	struct torch_callback callback = {
 		.start = torch_start,
@@ -415,10 +416,19 @@ int gtrace_inject_ops_test(void)
 	return handle ? 1 + with_inputs : 0;
 }
 
+int gtrace_inject_ops_test(void)
+{
+	bool memory = torch_memory_test();
+	int operators = test_operators();
+
+	return operators ? operators : memory;
+}
+
 int gtrace_inject_ops_begin(int at_once)
 {
 	int testing = OBSERVER_TESTING;
 
+	torch_memory_begin(at_once);
 	if (atomic_load(&observer) != OBSERVER_TESTING)
 		return 0;
 	if (test.seen != 1) {
@@ -445,7 +455,7 @@ int gtrace_inject_ops_begin(int at_once)
 
 bool inj_ops_observed(void)
 {
-	return atomic_load(&observer) != OBSERVER_NONE;
+	return atomic_load(&observer) != OBSERVER_NONE || torch_memory_known();
 }
 
 void inj_ops_follow(bool wanted)

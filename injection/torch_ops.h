@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-/* Has an observer been registered in this process, so that there can be operators? */
+/* Has an observer been registered in this process, so that there can be operators, or memory? */
 bool inj_ops_observed(void);
 
 /*

@@ -7,6 +7,7 @@
 #include "events.h"
 #include "py_stacks.h"
 #include "quiet.h"
+#include "torch_memory.h"
 #include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */
@@ -292,7 +293,7 @@ uint32_t inj_window_follow(uint32_t yields)
 {
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
 	uint64_t unsettled_ms;
-	bool wanted;
+	bool wanted, torch_wanted;
 
 	follow_yields(yields);
 	if (mode == GT_MODE_KEEP)
@@ -311,9 +312,11 @@ uint32_t inj_window_follow(uint32_t yields)
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
 	set_wanted(wanted);
-	inj_ops_follow(wanted &&
+	torch_wanted = wanted &&
 		       (mode != GT_MODE_KEEP ||
-			!atomic_load_explicit(&inj_arena->ops_full, memory_order_relaxed)));
+			!atomic_load_explicit(&inj_arena->ops_full, memory_order_relaxed));
+	inj_ops_follow(torch_wanted);
+	inj_memory_follow(torch_wanted);
 	inj_stacks_follow();
 	if (wanted && ctl->attached && !ctl->on)
 		switch_on();

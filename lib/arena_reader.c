@@ -304,6 +304,7 @@ static const uint16_t event_bytes[] = {
 	[GT_EV_FRAME] = sizeof(struct gt_ev_frame),
 	[GT_EV_COMMS] = sizeof(struct gt_ev_comms),
 	[GT_EV_OWN_STEP] = sizeof(struct gt_ev_step),
+	[GT_EV_MEMORY] = sizeof(struct gt_ev_memory),
 };
 
 static bool event_valid(const struct gt_ev *ev)
@@ -330,6 +331,8 @@ static bool event_valid(const struct gt_ev *ev)
 	case GT_EV_OP:
 		return op->inputs_bytes <= ev->size_bytes - sizeof(*op) &&
 		       op->inputs_bytes <= GT_INPUTS_MAX;
+	case GT_EV_MEMORY:
+		return ev->size_bytes == sizeof(struct gt_ev_memory);
 	case GT_EV_COMMS:
 		return gt_comms_bytes((const void *)ev) == ev->size_bytes;
 	default:

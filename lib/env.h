@@ -20,7 +20,7 @@
 	X(CUDA_GRAPH, "GTRACE_CUDA_GRAPH", "node or graph")                                       \
 	X(PYTHON_DIR, "GTRACE_PYTHON_DIR", "directory of the Python start-up hook")               \
 	X(LIBCUPTI, "GTRACE_LIBCUPTI", "the libcupti to load, instead of the one found")          \
-	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, or both with a comma")    \
+	X(ACTIVITIES, "GTRACE_ACTIVITIES", "what is recorded: cpu, gpu, mem, with commas")        \
 	X(WITH, "GTRACE_WITH", "what is told of operators: shapes, stack, modules, with commas")  \
 	X(BACKTRACE, "GTRACE_BACKTRACE", "us from which on CUDA calls have their Python stack")   \
 	X(OPS, "GTRACE_OPS", "nvtx: operators by torch's NVTX profiler, not by our observer")     \

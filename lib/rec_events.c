@@ -281,6 +281,10 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		if (thread)
 			gt_ranges_op_end(&rec->ranges, thread, (const void *)ev);
 		break;
+	case GT_EV_MEMORY:
+		if (window)
+			gt_window_memory(rec, window, tid, (const void *)ev);
+		break;
 	case GT_EV_RANGE_START:
 		if (!window)
 			window = next_window(rec, ev->step);

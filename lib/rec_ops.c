@@ -1,5 +1,6 @@
 /*
- * rec_ops.c - torch's operators in the file of a window, and the arrows from forward to backward.
+ * rec_ops.c - torch's operators in the file of a window, the arrows from forward to backward, and
+ * blocks of memory.
  */
 #include "base.h"
 #include "rec_state.h"
@@ -51,4 +52,29 @@ void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struc
 	window->links.ctx = window;
 	gt_fwdbwd_add(&window->links, op.fwd_thread ? op.fwd_thread : range->op_thread,
 		      (uint64_t)op.sequence, op.fwd_thread, &end);
+}
+
+void gt_window_memory(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
+		      const struct gt_ev_memory *ev)
+{
+	struct gt_trace_memory memory = {
+		.tid = tid,
+		.device_type = ev->device_type,
+		.device = ev->device,
+		.failed = ev->failed,
+		.time_ns = ev->ev.time_ns,
+		.address = ev->address,
+		.bytes = ev->bytes,
+		.allocated = ev->allocated,
+		.reserved = ev->reserved,
+	};
+
+	/* As torch's profiler, which does not know the size of a block from before it was on. */
+	if (window->id != GT_WHOLE_ID &&
+	    (ev->since_step < window->first_step || ev->since_step > window->last_step))
+		return;
+	if (!gt_window_open_file(rec, window))
+		return;
+	memory.index = rec->ranges.last_external_id++; /* what an operator here would have */
+	gt_window_check_write(rec, window, gt_trace_memory(window->trace, &memory));
 }

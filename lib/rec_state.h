@@ -218,6 +218,8 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 /* ---- rec_ops.c: operators of torch ---- */
 
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);
+void gt_window_memory(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
+		      const struct gt_ev_memory *ev);
 
 /* ---- rec_stacks.c: Python functions ---- */
 

@@ -130,6 +130,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.environment = rec->config.environment,
 		.with_stack = rec->config.with_stack,
 		.with_modules = rec->config.with_modules,
+		.with_memory = rec->config.with_memory,
 	};
 	/* Another thread's first events may be stamped a little before the step began. */
 	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);

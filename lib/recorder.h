@@ -29,6 +29,7 @@ struct gt_recorder_config {
 	bool with_flops;
 	bool with_stack;   /* Python functions and the stacks of operators */
 	bool with_modules; /* nn.Modules, and which each operator is in */
+	bool with_memory;  /* what torch's allocators do */
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
 	 * event is to be written. overwrite: may replace a file. 0 or -errno.

@@ -179,6 +179,8 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 		add_number(text, "with_stack", 1);
 	if (meta->with_modules)
 		add_number(text, "with_modules", 1);
+	if (meta->with_memory)
+		add_number(text, "profile_memory", 1);
 	add_text(text, "host_name", meta->host);
 	add_text(text, "traceName", path);
 	gt_buf_text(text, ",\"displayTimeUnit\":\"ms\"");

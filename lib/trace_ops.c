@@ -1,5 +1,5 @@
 /*
- * Torch's operators, and the arrows from forward to backward ones.
+ * Torch's operators, the arrows from forward to backward ones, and blocks of memory.
  */
 #include "op_inputs.h"
 #include "trace_priv.h"
@@ -104,6 +104,40 @@ int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *
 	gt_trace_hint(&trace->main, p, &trace->spots.op_time);
 	p = gt_json_put_us(GT_JSON_PUT(p, ",\"dur\":"), end - start);
 	return gt_trace_end(trace, &trace->main, p);
+}
+
+int gt_trace_memory(struct gt_trace *trace, const struct gt_trace_memory *memory)
+{
+	struct gt_trace_part *part = &trace->main;
+	uint64_t time, end;
+	uint32_t lane;
+	char *p;
+
+	if (!gt_trace_times(trace, memory->time_ns, memory->time_ns, &time, &end))
+		return trace->error;
+	lane = gt_trace_lane(trace, GT_TRACK_THREAD, 0, memory->tid, 0, time, time);
+	p = gt_trace_begin(trace, part, 512, &trace->spots.memory);
+	if (!p)
+		return trace->error;
+	p = GT_JSON_PUT(p, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":");
+	if (memory->failed)
+		p = GT_JSON_PUT(p, "\"[OutOfMemory]\"");
+	else
+		p = GT_JSON_PUT(p, "\"[memory]\"");
+	p = gt_json_put_u64(GT_JSON_PUT(p, ",\"args\":{\"Total Reserved\":"), memory->reserved);
+	gt_trace_hint(part, p, &trace->spots.memory_total);
+	p = GT_TRACE_PUT_NUMBER(p, "Total Allocated", memory->allocated);
+	p = gt_json_put_i64(GT_JSON_PUT(p, ",\"Bytes\":"), memory->bytes);
+	gt_trace_hint(part, p, &trace->spots.memory_block);
+	p = gt_json_put_i64(GT_JSON_PUT(p, ",\"Device Id\":"), memory->device);
+	p = gt_json_put_i64(GT_JSON_PUT(p, ",\"Device Type\":"), memory->device_type);
+	if (!memory->failed)
+		p = GT_TRACE_PUT_NUMBER(p, "Addr", memory->address);
+	p = GT_TRACE_PUT_NUMBER(p, "Ev Idx", memory->index);
+	gt_trace_hint(part, p, &trace->spots.memory_place);
+	*p++ = '}';
+	p = gt_trace_put_place(p, trace->pid, lane, time);
+	return gt_trace_end(trace, part, p);
 }
 
 static int put_link_end(struct gt_trace *trace, bool begins, uint64_t id, uint32_t lane,

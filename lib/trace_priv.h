@@ -94,6 +94,7 @@ struct gt_trace {
 		gt_trace_spot gpu_place, gpu_time, flow_end;
 		gt_trace_spot range, gpu_range, mark;
 		gt_trace_spot op_id, op_sequence, op_place, op_time, link_from, link_to, calls;
+		gt_trace_spot memory, memory_total, memory_block, memory_place;
 	} spots;
 	struct gt_pieces *pieces;
 

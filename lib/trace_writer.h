@@ -26,6 +26,7 @@ struct gt_trace_meta { /* all strings borrowed for gt_trace_create() only; NULL:
 	bool with_flops;     /* and readers are to compute their FLOPs */
 	bool with_stack;
 	bool with_modules;
+	bool with_memory;
 	const char *rank_source; /* "RANK", "OMPI_COMM_WORLD_RANK", …, "none" */
 	const char *step_source; /* gt_step_source_name() */
 	const char *comm;
@@ -109,6 +110,19 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t external_id;  /* > 0, unique in the file */
 };
 
+struct gt_trace_memory { /* of an allocator of torch: as struct gt_ev_memory of wire.h */
+	uint32_t tid;
+	int8_t device_type;
+	int8_t device;
+	bool failed;
+	uint64_t time_ns;
+	uint64_t address;
+	int64_t bytes;
+	uint64_t allocated;
+	uint64_t reserved;
+	uint64_t index; /* "Ev Idx", unique among these and operators */
+};
+
 struct gt_trace_function { /* a Python function, by the operators and ranges in it */
 	uint32_t tid;
 	uint64_t id;       /* > 0, unique among these in the file */
@@ -164,6 +178,7 @@ int gt_trace_gpu(struct gt_trace *trace, const struct gt_gpu_op *op, struct gt_s
 int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range);
 /* *ret_lane: the tid it has in the trace, for gt_trace_link(). */
 int gt_trace_op(struct gt_trace *trace, const struct gt_trace_op *op, uint32_t *ret_lane);
+int gt_trace_memory(struct gt_trace *trace, const struct gt_trace_memory *memory);
 int gt_trace_function(struct gt_trace *trace, const struct gt_trace_function *function);
 int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link);
 int gt_trace_gpu_range(struct gt_trace *trace, const struct gt_trace_gpu_range *range);

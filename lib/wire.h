@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 6
+#define GT_WIRE_VERSION 7
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -261,6 +261,7 @@ enum gt_event_type {
 	GT_EV_FRAME = 16,
 	GT_EV_COMMS = 17,
 	GT_EV_OWN_STEP = 18,
+	GT_EV_MEMORY = 19,
 };
 
 /* Events, and what stands in one behind bytes of any length, begin at multiples of 8. */
@@ -509,6 +510,20 @@ static inline uint32_t gt_comms_bytes(const struct gt_ev_comms *ev)
 	return (uint32_t)sizeof(*ev) + numbers * (uint32_t)sizeof(int64_t) + GT_PAD8(chars);
 }
 
+/* An allocator of torch handed out a block, took one back, or had no memory for one. */
+struct gt_ev_memory {
+	struct gt_ev ev;
+	uint64_t address;   /* of the block; 0: there was no memory for it */
+	int64_t bytes;      /* of the block; negative: it was taken back */
+	uint64_t allocated; /* bytes of the device that are handed out now, as the allocator says */
+	uint64_t reserved;  /* bytes that the allocator has of it, likewise */
+	uint32_t since_step; /* the CPU's, taken back: in which it was handed out; else ev.step */
+	int8_t device_type;  /* c10::DeviceType */
+	int8_t device;       /* its number; -1: the type has one only */
+	uint8_t failed;      /* 1: there was no memory */
+	uint8_t reserved2;
+};
+
 struct gt_ev_name { /* THREAD_NAME, POINTER, API_NAME */
 	struct gt_ev ev;
 	uint64_t ref;
@@ -540,5 +555,6 @@ _Static_assert(sizeof(struct gt_input) == 4, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_comm) == 40, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_collective) == 48, "wire ABI");
 _Static_assert(sizeof(struct gt_ev_comms) == 72, "wire ABI");
+_Static_assert(sizeof(struct gt_ev_memory) == 56, "wire ABI");
 
 #endif

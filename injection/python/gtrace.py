@@ -155,12 +155,13 @@ def _session():
         name, _, value = part.partition("=")
         if value.isdigit():
             set_to[name] = int(value)
-    set_to["activities"] = set(os.environ.get("GTRACE_ACTIVITIES", "cpu,gpu").split(","))
+    words = set(os.environ.get("GTRACE_ACTIVITIES", "cpu,gpu").split(","))
+    set_to["activities"] = words - {"mem"}  # which has an argument of its own
+    set_to["profile_memory"] = "mem" in words
     recorded = os.environ.get("GTRACE_WITH", "").split(",")
     set_to["record_shapes"] = set_to["with_flops"] = "shapes" in recorded
     set_to["with_stack"] = "stack" in recorded
     set_to["with_modules"] = "modules" in recorded
-    set_to["profile_memory"] = "mem" in set_to["activities"]
     return set_to
 
 
@@ -178,7 +179,10 @@ def _tell(given):
     _told = True
     try:
         if given.get("activities") is not None:
-            given["activities"] = _activities(given["activities"])
+            words = _activities(given["activities"])
+            given["activities"] = words - {"mem"}
+            if "mem" in words and given["profile_memory"] is None:
+                given["profile_memory"] = True
         set_to = _session()
         differ = []
         for name, asked in sorted(given.items()):

@@ -206,7 +206,7 @@ def _hook_torch(module):
     if wanted:
         try:
             # The observer is kept only if it sees this.
-            module.empty(0, device="cpu")
+            module.empty(1, device="cpu")
             if wanted == 2:
                 _show_inputs(module)
         except FAILURES:

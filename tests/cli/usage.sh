@@ -18,6 +18,7 @@ try run --step-range '(' true
 try run --step-range step --step-source optimizer true
 try run --activities mem true
 try run --activities cpu, true
+try run --activities cpu,memory true
 try run --activities gpu --with-shapes true
 try run --activities gpu --with-flops true
 try run --with-flops --no-shapes true
@@ -26,6 +27,7 @@ try run --activities gpu --with-modules true
 try run --activities cpu --cuda-backtrace true
 try run --cuda-backtrace= true
 try run --cuda-backtrace=10us true
+try run --activities mem,gpu --with-stack true
 try run --step-source nvtx true
 try run --step-source call true
 try run --step-call train_step true
@@ -55,6 +57,7 @@ try run --nsight --cuda-backtrace true
 try run --nsight-output x true
 try run --nsight --step-range x true
 try run --nsight --with-stack true
+try run --nsight --activities cpu,mem true
 try run --nsight --delay 5 true
 try run --nsight --nsight-args "'" true
 try run --max-buffer 1M true

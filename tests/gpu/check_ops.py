@@ -75,5 +75,31 @@ def key_averages(name, gpus=1):
     return check
 
 
-CASES = [*map(key_averages, ('eager', 'cnn', 'transformer', 'compiled', 'graph')), key_averages('ddp', 2),
+def gpu_memory(run):
+    """What each operator takes and gives back of the GPU's memory, and of the CPU's."""
+    out = os.path.join(run.out, 'memory-truth')
+    program = [sys.executable, 'programs.py', 'transformer', str(STEPS)]
+    subprocess.run([*program, str(FIRST), str(LAST), out], check=True, timeout=300, stdout=subprocess.PIPE,
+                   stderr=subprocess.STDOUT, cwd=os.path.dirname(os.path.abspath(__file__)))
+    trace, = run.run('memory', ['--skip-first', str(FIRST - 1), '--wait', '0', '--active', str(LAST - FIRST + 1),
+                                '--activities', 'cpu,gpu,mem'], program, 300)
+    trace.expect_whole(LAST - FIRST + 1)
+    with open(out + '.0') as stream:
+        theirs = json.load(stream)
+
+    def rows(found, user, device, host):
+        return {row['name']: (row[device], row[host]) for row in found
+                if row['device'] == 'CPU' and not row[user] and not NO_OPERATOR.match(row['name'])}
+    got = rows(summary_of(run.gtrace, trace.path), 'user_annotation', 'self_cuda_mem', 'self_cpu_mem')
+    want = rows(theirs, 'user', 'self_dev_mem', 'self_cpu_mem')
+    differ = ['%s: (GPU, CPU) %s bytes, torch.profiler %s' % (name, got.get(name), want.get(name))
+              for name in sorted(set(got) | set(want)) if got.get(name) != want.get(name)]
+    assert not differ, '%d of %d rows: %s' % (len(differ), len(want), '\n'.join(differ[:12]))
+    blocks = [e for e in trace.events if e['name'] == '[memory]' and e['args']['Device Type'] == 1]
+    assert any(gpu for gpu, _ in got.values()) and blocks, 'no memory of the GPU'
+    assert all(e['args']['Total Reserved'] >= e['args']['Total Allocated'] >= 0 for e in blocks)
+    return '%d rows, %d blocks of the GPU' % (len(want), len(blocks))
+
+
+CASES = [gpu_memory, *map(key_averages, ('eager', 'cnn', 'transformer', 'compiled', 'graph')), key_averages('ddp', 2),
          key_averages('fsdp', 2)]

@@ -126,7 +126,8 @@ def transformer():
 
 def rows_of(profiler):
     return [{'name': row.key, 'device': row.device_type.name, 'user': row.is_user_annotation, 'count': row.count,
-             'flops': row.flops, 'dev': row.device_time_total, 'self_dev': row.self_device_time_total}
+             'flops': row.flops, 'dev': row.device_time_total, 'self_dev': row.self_device_time_total,
+             'self_dev_mem': row.self_device_memory_usage, 'self_cpu_mem': row.self_cpu_memory_usage}
             for row in profiler.key_averages()]
 
 
@@ -137,7 +138,7 @@ def main(name, steps, first=None, last=None, out=None):
         dist.init_process_group('nccl', device_id=torch.device('cuda', rank))
     torch.manual_seed(0)
     step = globals()[name]()
-    profiler = functools.partial(torch.profiler.profile, record_shapes=True, with_flops=True)
+    profiler = functools.partial(torch.profiler.profile, record_shapes=True, with_flops=True, profile_memory=True)
     for number in range(int(steps)):
         if out and number == int(first):
             torch.cuda.synchronize()

@@ -4,7 +4,7 @@
 usage: ops_models.py NAME STEPS [FIRST LAST TRACE]
 
 With TRACE, torch.profiler writes there what the steps FIRST to LAST do, and how often each operator
-was called and its FLOPs, by key_averages(), to TRACE.calls. A step ends with the optimizer that was called first.
+was called, its FLOPs and the memory it took, by key_averages(), to TRACE.calls. A step ends with the optimizer that was called first.
 """
 
 import json
@@ -109,6 +109,7 @@ def exceptions():
 
     def step():
         fails(lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 3)))
+        fails(lambda: torch.empty(1 << 60, dtype=torch.uint8))  # no memory
         fails(in_ranges)
         train(model, sgd, lambda m: m(torch.randn(2, 4)).sum())
     return step
@@ -226,7 +227,8 @@ def profiled(step, count, every_thread):
         options = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
         config['experimental_config'] = options
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
-                                record_shapes=True, with_flops=True, **config) as prof:
+                                record_shapes=True, with_flops=True, profile_memory=True,
+                                **config) as prof:
         for _ in range(count):
             step()
     return prof
@@ -246,8 +248,8 @@ def main(name, steps, first=None, last=None, trace=None):
         prof = profiled(step, int(last) - int(first) + 1, name == 'threads')
         prof.export_chrome_trace(trace)
         with open(trace + '.calls', 'w') as out:
-            json.dump([[row.key, [row.count, row.flops]] for row in prof.key_averages()
-                       if not getattr(row, 'is_user_annotation', '#' in row.key)], out)
+            json.dump([[row.key, [row.count, row.flops, row.self_cpu_memory_usage]]
+                       for row in prof.key_averages() if not getattr(row, 'is_user_annotation', '#' in row.key)], out)
         left -= int(last) + 1 - bool(before)
     for _ in range(left):
         step()

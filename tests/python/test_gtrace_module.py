@@ -180,6 +180,15 @@ for i in range(2):
         for same in 'enabled=False, wait=5', 'wait=1, activities=None', '':
             done = hook.run(place, '-c', f'import gtrace\ngtrace.profile({same})', **session)
             equal((done.seen(), tell(done)), ((0, '', ''), []))
+        session['GTRACE_ACTIVITIES'] = 'mem,cpu'
+        for same in 'activities=["cpu", "mem"]', 'activities=["cpu"], profile_memory=True':
+            done = hook.run(place, '-c', f'import gtrace\ngtrace.profile({same})', **session)
+            equal((done.seen(), tell(done)), ((0, '', ''), []))
+        session['GTRACE_ACTIVITIES'] = 'cpu'
+        done = hook.run(place, '-c', 'import gtrace\ngtrace.profile(activities=["cpu", "mem"])',
+                        **session)
+        equal(tell(done), ["warn the options of 'gtrace run' rule, not those of "
+                           'gtrace.profile(): profile_memory is False'])
         done = hook.run(place, '-c', 'import gtrace\ngtrace.profile(actives=1)', **session)
         equal(done.err.splitlines()[-1].partition(':')[0], 'TypeError')
 

@@ -94,7 +94,7 @@ def of_tensors_alone(row):
     return (*row[:-len(INPUTS)], *[list(column) for column in zip(*inputs)])
 
 
-def compare(gtrace, name, version=(1,)):
+def compare(gtrace, name, options, version=(1,)):
     tried = False
     for python, torch, has_kineto in gtrace.torches:
         if not has_kineto or tuple(int(n) for n in torch.split('.')[:2]) < version:
@@ -106,7 +106,7 @@ def compare(gtrace, name, version=(1,)):
                                str(LAST), theirs])
             equal((torch, done.status), (torch, 0))
             (got, got_arrows), (want, want_arrows) = \
-                told(gtrace.trace(place, python, name)), told(theirs)
+                told(gtrace.trace(place, python, name, options)), told(theirs)
             equal((torch, len(got)), (torch, len(want)))
             for thread, rows in enumerate(want):
                 for row, wanted in enumerate(rows):
@@ -123,22 +123,29 @@ def compare(gtrace, name, version=(1,)):
         raise Skip(f'no torch of version {".".join(map(str, version))} with Kineto')
 
 
-def same_as_torch(name, **how):
+def same_as_torch(name, memory=False, **how):
     def test(gtrace):
-        for torch, place, calls in compare(gtrace, name, **how):
+        options = ['--activities', 'cpu,mem'] if memory else []
+        for torch, place, calls in compare(gtrace, name, options, **how):
             summary = subprocess.run(
                 [f'{gtrace.build}/gtrace', 'summary', '--by', 'op', '--format', 'json',
                  f'{place.path}/{name}-rank0.trace.json.gz'], check=True, capture_output=True)
             (file,) = json.loads(summary.stdout)['files']
-            equal((torch, {row['name']: [row['calls'], row['flops']] for row in file['ops']
-                           if not row['user_annotation']}), (torch, calls))
+            # What is freed right behind a window, and torch.profiler has in its own: '[memory]'.
+            got = {row['name']: [row['calls'], row['flops'], row.get('self_cpu_mem')]
+                   for row in file['ops'] if not row['user_annotation'] and row['name'] != '[memory]'}
+            want = {name: row if memory else [*row[:2], None] for name, row in calls.items()
+                    if name != '[memory]' and (memory or name != '[OutOfMemory]')}
+            equal((torch, got), (torch, want))
+            equal((torch, any(row[2] for row in got.values())), (torch, memory))
     test.__name__ = 'operators_of_' + name
     case(test)
 
 
-for NAME in ('mlp cnn transformer two_optimizers accumulation loader exceptions own_operators '
-             'odd_inputs').split():
+for NAME in 'mlp two_optimizers accumulation own_operators'.split():
     same_as_torch(NAME)
+for NAME in 'cnn transformer loader exceptions odd_inputs'.split():
+    same_as_torch(NAME, memory=True)
 same_as_torch('threads', version=(2, 6))  # since then torch.profiler can follow all threads
 
 
@@ -294,6 +301,35 @@ def a_program_without_steps_is_one(gtrace):
         found = events(f'{place.path}/infer-rank0.trace.json.gz')
         equal([event['name'] for event in found if event.get('cat') == 'cpu_op'].count('aten::add'),
               3)
+
+
+@case
+def memory_of_a_whole_program(gtrace):
+    """From its first operator on, and what processes share; and nothing on stderr of what is freed."""
+    for python, torch, _ in gtrace.torches:
+        with Place() as place:
+            script = place.write('memory.py', '''
+import torch
+big = torch.ones(1000)
+torch.ones(10).share_memory_()
+try:
+    torch.empty(1 << 60, dtype=torch.uint8)
+except RuntimeError:
+    del big
+''')
+            gtrace.run(place, [python, script], ['--step-source', 'none', '--activities', 'cpu,mem'])
+            trace = content(f'{place.path}/memory-rank0.trace.json.gz')
+            equal((torch, trace['profile_memory']), (torch, 1))
+            found = [event for event in trace['traceEvents'] if event.get('cat') == 'cpu_instant_event']
+            equal((torch, [(e['name'], e['args']['Bytes']) for e in found]), (torch, [
+                ('[memory]', 4000), ('[memory]', 40), ('[memory]', 40), ('[memory]', -40),
+                ('[memory]', -40), ('[OutOfMemory]', 1 << 60), ('[memory]', -4000)]))
+            equal((torch, {(e['args']['Device Type'], e['args']['Device Id']) for e in found}),
+                  (torch, {(0, -1)}))
+            by_address = {}
+            for event in found[:5] + found[6:]:
+                by_address.setdefault(event['args']['Addr'], []).append(event['args']['Bytes'])
+            equal((torch, [sum(sizes) for sizes in by_address.values()]), (torch, [0, 0, 0]))
 
 
 @case

@@ -389,6 +389,23 @@ static inline void ab_op_end(struct arena_builder *ab, uint32_t tid, uint32_t st
 	ab_put(ab, tid, &ev, sizeof(ev));
 }
 
+/* A block of the CPU; bytes < 0: it is taken back. */
+static inline void ab_memory(struct arena_builder *ab, uint32_t tid, uint32_t step,
+			     uint64_t time_ns, int64_t bytes, uint32_t since_step)
+{
+	struct gt_ev_memory ev = {
+		.ev = ab_ev(GT_EV_MEMORY, sizeof(ev), step, time_ns),
+		.address = 4096,
+		.bytes = bytes,
+		.allocated = 100,
+		.reserved = 200,
+		.since_step = since_step,
+		.device = -1,
+	};
+
+	ab_put(ab, tid, &ev, sizeof(ev));
+}
+
 static inline void ab_name(struct arena_builder *ab, uint16_t type, uint32_t tid, uint64_t ref,
 			   uint32_t name_id, uint32_t klass)
 {

@@ -51,6 +51,10 @@ struct fake_link {
 	struct gt_trace_link link;
 };
 
+struct fake_block {
+	struct gt_trace_memory memory;
+};
+
 struct fake_span {
 	struct gt_trace_gpu_range span;
 	char name[FAKE_NAME];
@@ -76,6 +80,8 @@ struct gt_trace {
 	size_t function_count;
 	struct fake_link *links;
 	size_t link_count;
+	struct fake_block *blocks;
+	size_t block_count;
 	size_t mark_count;
 	char mark[FAKE_NAME];
 	size_t thread_names;
@@ -106,6 +112,7 @@ static inline void fake_reset(void)
 		free(fake_traces[i].ops);
 		free(fake_traces[i].functions);
 		free(fake_traces[i].links);
+		free(fake_traces[i].blocks);
 	}
 	memset(fake_traces, 0, sizeof(fake_traces));
 	fake_count = 0;
@@ -224,6 +231,14 @@ int gt_trace_link(struct gt_trace *trace, const struct gt_trace_link *link)
 	if (fake_write_rc || fake_discard)
 		return fake_write_rc;
 	FAKE_ADD(trace, link)->link = *link;
+	return 0;
+}
+
+int gt_trace_memory(struct gt_trace *trace, const struct gt_trace_memory *memory)
+{
+	if (fake_write_rc || fake_discard)
+		return fake_write_rc;
+	FAKE_ADD(trace, block)->memory = *memory;
 	return 0;
 }
 

@@ -33,3 +33,24 @@ $(FAKE_TORCH): tests/unit/fake_torch.c tests/unit/fake_torch_comms.c \
 
 # It has the names of Python's functions, which are looked up among those of the process.
 $(O)/tests/test_inj_stacks: LINK += -rdynamic
+
+# Torch's allocators: libraries that have torch's names, and calls bound in each way there is.
+FAKE_C10 = $(patsubst %,$(O)/tests/fake-c10/%/libc10.so,lazy now no-plt bound)
+FAKE_C10_CUDA = $(O)/tests/fake-c10/libc10_cuda.so
+TEST_PROGRAMS += $(FAKE_C10) $(FAKE_C10_CUDA)
+$(O)/tests/test_inj_library: $(FAKE_C10)
+$(O)/tests/test_inj_memory: $(FAKE_C10) $(FAKE_C10_CUDA) $(FAKE_TORCH)
+
+$(O)/tests/fake-c10/lazy/%: BOUND = -Wl,-z,lazy
+$(O)/tests/fake-c10/now/%: BOUND = -Wl,-z,relro,-z,now
+$(O)/tests/fake-c10/no-plt/%: BOUND = -fno-plt -Wl,-z,relro,-z,now
+$(O)/tests/fake-c10/bound/%: BOUND = -Wl,-Bsymbolic-functions
+$(FAKE_C10): tests/unit/fake_c10.c tests/unit/fake_c10.h
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) $(BOUND) \
+		-Wl,-soname,$(@F) -o $@ $<
+
+$(FAKE_C10_CUDA): tests/unit/fake_c10_cuda.c tests/unit/fake_c10.h $(O)/tests/fake-c10/lazy/libc10.so
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) \
+		-Wl,-soname,$(@F) -o $@ $(filter %.c %.so,$^)

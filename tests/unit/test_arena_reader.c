@@ -239,6 +239,7 @@ static void event_sizes(void **state)
 		{ GT_EV_OP, sizeof(struct gt_ev_op) },
 		{ GT_EV_OP_END, sizeof(struct gt_ev_op_end) },
 		{ GT_EV_FRAME, sizeof(struct gt_ev_frame) },
+		{ GT_EV_MEMORY, sizeof(struct gt_ev_memory) },
 	};
 	uint64_t buf[16] = { 0 };
 	struct gt_ev *ev = (void *)buf;
@@ -256,6 +257,8 @@ static void event_sizes(void **state)
 		ev->size_bytes += 4;
 		assert_int_equal(next_of(buf, types[i].size), -EBADMSG);
 	}
+	*ev = ab_ev(GT_EV_MEMORY, sizeof(struct gt_ev_memory) + 8, 0, 0); /* nothing is behind it */
+	assert_int_equal(next_of(buf, sizeof(struct gt_ev_memory) + 8), -EBADMSG);
 	*ev = ab_ev(999, 24, 0, 0); /* of a later version: skipped by its size */
 	assert_int_equal(next_of(buf, 24), 0);
 	*ev = ab_ev(GT_EV_END, 0, 0, 0);

@@ -281,6 +281,60 @@ static void backward_belongs_to_forward(void **state)
 	assert_link(3, 0); /* add, the last to begin; AddmmBackward0, the first to end */
 }
 
+/* Each between its window's steps; of one from before, nobody knows to whom it belongs. */
+static void memory_of_the_window(void **state)
+{
+	const struct gt_trace_memory *memory;
+
+	(void)state;
+	config.with_memory = true;
+	begin();
+	steps_to(1);
+	ab_memory(&ab, MAIN, 1, AB_MS(15), 10, 1);
+	steps_to(2);
+	op(MAIN, 2, 21, 1, ADD);
+	ab_memory(&ab, MAIN, 2, AB_MS(22), 20, 2);
+	op_end(MAIN, 2, 23, 1);
+	ab_memory(&ab, MAIN, 2, AB_MS(24), -10, 1);
+	ab_memory(&ab, 11, 3, AB_MS(31), -20, 2);
+	op(MAIN, 3, 32, 1, ADD);
+	op_end(MAIN, 3, 33, 1);
+	ab_memory(&ab, MAIN, 4, AB_MS(41), -5, 3);
+	end();
+	assert_true(only_trace()->meta.with_memory);
+	assert_int_equal(only_trace()->block_count, 2);
+	memory = &only_trace()->blocks[0].memory;
+	assert_int_equal(memory->tid, MAIN);
+	assert_int_equal(memory->time_ns, AB_MS(22));
+	assert_int_equal(memory->bytes, 20);
+	assert_int_equal(memory->address, 4096);
+	assert_int_equal(memory->allocated, 100);
+	assert_int_equal(memory->reserved, 200);
+	assert_int_equal(memory->device_type, 0);
+	assert_int_equal(memory->device, -1);
+	assert_false(memory->failed);
+	/* No operator has its number. */
+	assert_int_not_equal(memory->index, op_of("aten::add", 0)->op.external_id - 1);
+	assert_int_not_equal(memory->index, op_of("aten::add", 1)->op.external_id - 1);
+	memory = &only_trace()->blocks[1].memory;
+	assert_int_equal(memory->tid, 11);
+	assert_int_equal(memory->bytes, -20);
+	assert_int_not_equal(memory->index, only_trace()->blocks[0].memory.index);
+}
+
+static void memory_of_the_whole_run(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_WHOLE);
+	begin();
+	ab_memory(&ab, MAIN, 0, AB_MS(5), 10, 0);
+	ab_memory(&ab, MAIN, 0, AB_MS(6), -10, 0);
+	ab_memory(&ab, MAIN, 7, AB_MS(7), -10, 3);
+	finish(false, 70);
+	assert_int_equal(only_trace()->block_count, 3);
+	assert_false(only_trace()->meta.with_memory);
+}
+
 static void killed_in_between(void **state)
 {
 	(void)state;
@@ -303,6 +357,8 @@ int main(void)
 		TEST(lost_events),
 		TEST(of_the_window_it_begins_in),
 		TEST(backward_belongs_to_forward),
+		TEST(memory_of_the_window),
+		TEST(memory_of_the_whole_run),
 		TEST(killed_in_between),
 	};
 

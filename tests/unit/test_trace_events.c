@@ -527,6 +527,49 @@ static void test_operators(void **state)
 	assert_int_equal(event->ts, 1004000);
 }
 
+static void test_memory(void **state)
+{
+	struct gt_trace_memory memory = {
+		.tid = THREAD,
+		.device_type = 1,
+		.device = 3,
+		.time_ns = BASE + 5001,
+		.address = UINT64_MAX,
+		.bytes = -512,
+		.allocated = 4096,
+		.reserved = UINT64_C(1) << 33,
+		.index = 7,
+	};
+	struct gt_trace *trace = create(NULL);
+	struct event *event;
+
+	(void)state;
+	assert_int_equal(gt_trace_memory(trace, &memory), 0);
+	memory.device_type = 0;
+	memory.device = -1;
+	memory.bytes = INT64_MIN;
+	memory.failed = true;
+	memory.index = 8;
+	assert_int_equal(gt_trace_memory(trace, &memory), 0);
+	finish(trace);
+	load();
+	event = find('i', GT_CAT_OTHER, 0);
+	assert_string_equal(event->name, "[memory]");
+	assert_has(event->text, "\"s\":\"t\",\"cat\":\"cpu_instant_event\"");
+	/* Key by key as PyTorch 2.11. */
+	assert_string_equal(event->args, "{\"Total Reserved\":8589934592,\"Total Allocated\":4096,"
+					 "\"Bytes\":-512,\"Device Id\":3,\"Device Type\":1,"
+					 "\"Addr\":18446744073709551615,\"Ev Idx\":7}");
+	assert_int_equal(event->pid, PID);
+	assert_int_equal(event->tid, THREAD);
+	assert_int_equal(event->ts, 5001);
+	event = find('i', GT_CAT_OTHER, 1);
+	assert_string_equal(event->name, "[OutOfMemory]");
+	assert_string_equal(event->args, "{\"Total Reserved\":8589934592,\"Total Allocated\":4096,"
+					 "\"Bytes\":-9223372036854775808,\"Device Id\":-1,"
+					 "\"Device Type\":0,\"Ev Idx\":8}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -536,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_overlapping_work), cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_crossing_ranges),  cmocka_unit_test(test_bad_input),
 		cmocka_unit_test(test_operators),        cmocka_unit_test(test_small_pid),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
