@@ -142,6 +142,27 @@ for more in [], ['--with-stack']:
 
 
 @case
+def doctor(run):
+    """What it says of this machine is in doctor.log; and the hindrances that can be made here."""
+    def ask(*options, **env):
+        done = subprocess.run([run.gtrace, 'doctor', '-o', run.out, *options], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, env={**os.environ, **env})
+        return done.returncode, done.stdout
+
+    status, text = ask()
+    with open(os.path.join(run.out, 'doctor.log'), 'w') as log:
+        log.write(text)
+    assert status == 0, text
+    proof, = [line for line in text.splitlines() if ' trace.self_test: ' in line]
+    assert proof.startswith('ok ') and 'a kernel and its launch, 4 pieces of GPU work' in proof, text
+    status, text = ask('--json', CUDA_VISIBLE_DEVICES='')
+    assert status == 0 and json.loads(text)['gpu'] == 'none', text
+    status, text = ask('--json', CUDA_INJECTION64_PATH='/opt/other.so')
+    assert status == 1 and 'tools.conflict' in text, text
+    return proof
+
+
+@case
 def frameworks(run):
     """Each framework's own steps, as many as it says it made."""
     said = []
