@@ -1,6 +1,7 @@
 #include "base.h"
 #include "command_name.h"
 #include "container_command.h"
+#include "job.h"
 #include "shell_words.h"
 
 /* Where gtrace and the traces are inside. */
@@ -60,7 +61,6 @@ struct parts { /* of argv: indices */
 	size_t options; /* of the runtime's word */
 	size_t command; /* in the container; where it would be when there is none */
 	bool enters;    /* a container that runs already */
-	bool launched;  /* by a launcher, once a rank */
 };
 
 /* Is word, of len bytes, in a list of words each between blanks? */
@@ -168,10 +168,8 @@ static bool parse_at(char *const *argv, size_t at, struct parts *ret)
 static bool parse(char *const *argv, struct parts *ret)
 {
 	for (size_t i = 0; argv[i]; i++) {
-		if (parse_at(argv, i, ret)) {
-			ret->launched = i > 0 || !ret->runtime->start;
+		if (parse_at(argv, i, ret))
 			return true;
-		}
 		if (!i && !gt_command_is_launcher(argv[0]))
 			return false;
 	}
@@ -248,28 +246,35 @@ static void put_mounts(struct gt_buf *out, const struct runtime *runtime,
 	put_mount(out, runtime, setup->output_dir, (int)strlen(setup->output_dir), TRACES, false);
 }
 
-/* Those of lib/rank.c: a launcher in argv sets them later, otherwise they are there or not. */
-static void put_variables(struct gt_buf *out, const struct parts *parts,
+/* Is it a variable that this launcher will set? */
+static bool is_set_by(const char *launcher, const char *variable)
+{
+	static const struct {
+		const char *launcher;
+		const char *prefix;
+	} sets[] = {
+		{ "mpirun", "OMPI_" },  { "mpirun", "PMIX_" },  { "mpirun", "PMI_" },
+		{ "mpiexec", "OMPI_" }, { "mpiexec", "PMIX_" }, { "mpiexec", "PMI_" },
+		{ "mpiexec", "PALS_" }, { "srun", "SLURM_" },
+	};
+	const char *slash = strrchr(launcher, '/');
+
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		if (!strcmp(slash ? slash + 1 : launcher, sets[i].launcher) &&
+		    !strncmp(variable, sets[i].prefix, strlen(sets[i].prefix)))
+			return true;
+	return false;
+}
+
+/* Of the rank and its job: where the container is to have them by name. */
+static void put_variables(struct gt_buf *out, char *const *argv, const struct runtime *runtime,
 			  const struct gt_container_setup *setup)
 {
-	static const char *const names[] = {
-		"RANK",
-		"WORLD_SIZE",
-		"OMPI_COMM_WORLD_RANK",
-		"OMPI_COMM_WORLD_SIZE",
-		"PMIX_RANK",
-		"PMI_RANK",
-		"PMI_SIZE",
-		"SLURM_PROCID",
-		"SLURM_NTASKS",
-		"SLURM_STEP_ID",
-	};
-
-	for (size_t i = 0; parts->runtime->pass && i < ARRAY_SIZE(names); i++) {
-		if (!parts->launched && !setup->lookup(names[i]))
+	for (size_t i = 0; runtime->pass && gt_job_variables[i]; i++) {
+		if (!setup->lookup(gt_job_variables[i]) && !is_set_by(argv[0], gt_job_variables[i]))
 			continue;
-		put_word(out, parts->runtime->pass);
-		put_word(out, names[i]);
+		put_word(out, runtime->pass);
+		put_word(out, gt_job_variables[i]);
 	}
 }
 
@@ -337,7 +342,7 @@ int gt_container_command(char *const *argv, const struct gt_container_setup *set
 			gt_buf_append(missing, mounts.data, mounts.len);
 		else
 			gt_buf_printf(out, " %.*s", (int)mounts.len, mounts.data);
-		put_variables(out, &parts, setup);
+		put_variables(out, argv, parts.runtime, setup);
 		for (size_t i = parts.options; i < parts.command; i++) {
 			put_word(out, argv[i]);
 			*ret_limited |= limits_memory(argv[i]);

@@ -58,20 +58,29 @@ bool gt_doctor_child(struct gt_doctor *doctor, const char *name, struct gt_child
 	return false;
 }
 
+bool gt_doctor_line(const struct gt_child *child, size_t *at, struct gt_str *ret)
+{
+	struct gt_str rest = { child->output.data + *at, child->output.len - *at };
+	const char *end;
+
+	if (!rest.len)
+		return false;
+	end = memchr(rest.ptr, '\n', rest.len);
+	*ret = (struct gt_str){ rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len };
+	*at += ret->len + (end != NULL);
+	return true;
+}
+
 bool gt_doctor_value(const struct gt_child *child, const char *key, char *ret, size_t len)
 {
-	const char *line = child->output.data, *end = line + child->output.len, *eol;
-	size_t key_len = strlen(key);
+	size_t key_len = strlen(key), at = 0;
+	struct gt_str line;
 
-	for (; line && line < end; line = eol + 1) {
-		eol = memchr(line, '\n', (size_t)(end - line));
-		if (!eol)
-			eol = end;
-		if ((size_t)(eol - line) <= key_len || memcmp(line, key, key_len) ||
-		    line[key_len] != ' ')
+	while (gt_doctor_line(child, &at, &line)) {
+		if (line.len <= key_len || memcmp(line.ptr, key, key_len) ||
+		    line.ptr[key_len] != ' ')
 			continue;
-		line += key_len + 1;
-		snprintf(ret, len, "%.*s", (int)(eol - line), line);
+		snprintf(ret, len, "%.*s", (int)(line.len - key_len - 1), line.ptr + key_len + 1);
 		return true;
 	}
 	return false;

@@ -54,6 +54,9 @@ void gt_doctor_fix(struct gt_doctor *doctor, const char *fmt, ...) GT_PRINTF(2, 
 bool gt_doctor_child(struct gt_doctor *doctor, const char *name, struct gt_child *ret,
 		     int (*body)(void *ctx), void *ctx);
 
+/* The next line of what it wrote, without its end; *at begins with 0. False: there is no more. */
+bool gt_doctor_line(const struct gt_child *child, size_t *at, struct gt_str *ret);
+
 /* The value of "key value" in a child's lines, NULL-terminated in ret; false: there is none. */
 bool gt_doctor_value(const struct gt_child *child, const char *key, char *ret, size_t len);
 

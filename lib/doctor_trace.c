@@ -6,6 +6,7 @@
 #include "doctor.h"
 #include "env.h"
 #include "gz_reader.h"
+#include "job.h"
 #include "launch.h"
 #include "sockdir.h"
 #include "trace_reader.h"
@@ -18,6 +19,7 @@
 #define KERNEL       "gtrace_self_test" /* of cmd/self_test.c */
 #define LAUNCHES_MAX 64
 #define NAME         "trace.self_test"
+#define SELF         "/proc/self/exe"
 
 struct seen {
 	int64_t launches[LAUNCHES_MAX]; /* correlations */
@@ -38,20 +40,25 @@ static int become_run(void *ctx)
 {
 	const struct call *call = ctx;
 
-	execve("/proc/self/exe", (char *const *)call->argv, call->environment);
+	execve(SELF, (char *const *)call->argv, call->environment);
 	dprintf(STDOUT_FILENO, "gtrace: cannot execute itself: %s\n", strerror(errno));
 	return 1;
 }
 
-/* Sockets of a run that had to be killed are in the directory, too, and go with it. */
+/*
+ * Sockets of a run that had to be killed are in the directory, too, and go with it. It is no rank
+ * of a job, whose others it would look for.
+ */
 static char **run_environment(const char *dir)
 {
-	return gt_environment_new(environ,
-				  (const struct gt_envvar[]){ { "TMPDIR", dir },
-							      { "XDG_RUNTIME_DIR", NULL },
-							      { GT_ENV_DEBUG, "1" },
-							      { GT_ENV_OPS, NULL } },
-				  4);
+	struct gt_envvar vars[64] = { { "TMPDIR", dir }, { GT_ENV_DEBUG, "1" } };
+	size_t count = 2;
+
+	vars[count++].name = "XDG_RUNTIME_DIR";
+	vars[count++].name = GT_ENV_OPS;
+	for (size_t i = 0; gt_job_variables[i] && count < ARRAY_SIZE(vars); i++)
+		vars[count++].name = gt_job_variables[i];
+	return gt_environment_new(environ, vars, count);
 }
 
 static bool make_dir(char *ret, size_t len)
@@ -153,53 +160,40 @@ static bool has_launch(const struct seen *seen, int64_t correlation)
 
 /* ---- the verdict ---- */
 
-/*
- * The last line of the output that tells why: warnings of the run, or what the program could not
- * do. Empty when there is none.
- */
+/* The first warning of the run, or what the program could not do; empty when there is none. */
 static void find_reason(const struct gt_child *child, char *ret, size_t len)
 {
-	static const char *const marks[] = { "gtrace: warning: ", "gtrace: run: ",
-					     "gtrace: this process ", "self-test: " };
-	const char *line = child->output.data, *end = line + child->output.len, *eol;
-	bool is_first = true;
+	static const struct gt_str marks[] = {
+		GT_STR("gtrace: warning: "),
+		GT_STR("gtrace: run: "),
+		GT_STR("gtrace: this process is not traced: "),
+		GT_STR("self-test: "),
+	};
+	struct gt_str line;
+	size_t at = 0;
 
 	*ret = '\0';
-	for (; line && line < end; line = eol + 1) {
-		eol = memchr(line, '\n', (size_t)(end - line));
-		if (!eol)
-			eol = end;
-		for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
-			size_t skip = strlen(marks[i]);
-
-			if ((size_t)(eol - line) <= skip || memcmp(line, marks[i], skip) ||
-			    !is_first)
-				continue;
-			if (i == 2) /* "this process is not traced: …" reads as it is */
-				skip = strlen("gtrace: ");
-			snprintf(ret, len, "%.*s", (int)(eol - line - (ptrdiff_t)skip),
-				 line + skip);
-			is_first = false;
-		}
-	}
+	while (!*ret && gt_doctor_line(child, &at, &line))
+		for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+			if (gt_str_starts(line, marks[i]))
+				snprintf(ret, len, "%.*s", (int)(line.len - marks[i].len),
+					 line.ptr + marks[i].len);
 }
 
 /* "gtrace: PATH is version N", which the injection says of its CUPTI. */
 static void find_cupti(const struct gt_child *child, char *ret, size_t len)
 {
-	static const char prefix[] = "gtrace: /", middle[] = " is version ";
-	const char *line = child->output.data, *end = line + child->output.len, *eol, *at;
+	const struct gt_str gtrace = GT_STR("gtrace: "), version = GT_STR(" is version ");
+	struct gt_str line;
+	const char *end;
+	size_t at = 0;
 
 	*ret = '\0';
-	for (; line && line < end; line = eol + 1) {
-		eol = memchr(line, '\n', (size_t)(end - line));
-		if (!eol)
-			eol = end;
-		at = memmem(line, (size_t)(eol - line), middle, strlen(middle));
-		if (at && !memcmp(line, prefix, strlen(prefix)))
-			snprintf(ret, len, " through %.*s",
-				 (int)(at - line) - (int)strlen(prefix) + 1,
-				 line + strlen(prefix) - 1);
+	while (!*ret && gt_doctor_line(child, &at, &line)) {
+		end = memmem(line.ptr, line.len, version.ptr, version.len);
+		if (end && gt_str_starts(line, gtrace))
+			snprintf(ret, len, " through %.*s", (int)(end - line.ptr) - (int)gtrace.len,
+				 line.ptr + gtrace.len);
 	}
 }
 
@@ -284,39 +278,23 @@ static uint64_t monotonic_ms(void)
 
 static void run_in(struct gt_doctor *doctor, const char *dir)
 {
-	const char *const gpu[] = { "gtrace",
-				    "run",
-				    "-q",
-				    "-o",
-				    dir,
-				    "-n",
-				    "self-test",
-				    "--step-source",
-				    "none",
-				    "--",
-				    "/proc/self/exe",
-				    "self-test",
-				    "gpu",
-				    NULL };
-	const char *const cpu[] = { "gtrace",
-				    "run",
-				    "-q",
-				    "-o",
-				    dir,
-				    "-n",
-				    "self-test",
-				    "--step-source",
-				    "api",
-				    "--",
-				    "/proc/self/exe",
-				    "self-test",
-				    "cpu",
-				    NULL };
+	char self[4096];
+	const char *const gpu[] = { "gtrace", "run", "-q",        "-o",
+				    dir,      "-n",  "self-test", "--step-source",
+				    "none",   "--",  self,        "self-test",
+				    "gpu",    NULL };
+	const char *const cpu[] = { "gtrace", "run", "-q",        "-o",
+				    dir,      "-n",  "self-test", "--step-source",
+				    "api",    "--",  self,        "self-test",
+				    "cpu",    NULL };
 	struct call call = { .argv = doctor->gpu == GT_DOCTOR_GPU_WORKS ? gpu : cpu,
 			     .environment = run_environment(dir) };
 	uint64_t start_ms = monotonic_ms();
 	struct gt_child child;
 
+	/* By its name, which findings tell. */
+	if (!realpath(SELF, self))
+		snprintf(self, sizeof(self), SELF);
 	if (!call.environment) {
 		doctor->failed = true;
 	} else if (gt_doctor_child(doctor, NAME, &child, become_run, &call)) {

@@ -17,6 +17,30 @@ static const struct {
 	{ "SLURM_JOB_ID", "SLURM_STEP_ID" },
 };
 
+const char *const gt_job_variables[] = {
+	"RANK",
+	"WORLD_SIZE",
+	"LOCAL_WORLD_SIZE",
+	"MASTER_ADDR",
+	"MASTER_PORT",
+	"TORCHELASTIC_RUN_ID",
+	"TORCHELASTIC_RESTART_COUNT",
+	"TORCHELASTIC_ERROR_FILE",
+	"OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_SIZE",
+	"OMPI_MCA_ess_base_jobid",
+	"PMIX_RANK",
+	"PMIX_NAMESPACE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"PALS_APID",
+	"SLURM_PROCID",
+	"SLURM_NTASKS",
+	"SLURM_JOB_ID",
+	"SLURM_STEP_ID",
+	NULL,
+};
+
 /* Where torchrun has no number of its own, two jobs after each other can be alike in these. */
 static const char *const torch_names[] = {
 	"TORCHELASTIC_RUN_ID",

@@ -15,6 +15,9 @@ struct gt_job {
 	struct gt_rank rank;
 };
 
+/* All variables that tell a rank or its job, here and in rank.h; NULL-terminated. */
+extern const char *const gt_job_variables[];
+
 /* lookup is getenv() or a stand-in for it. */
 void gt_job_from_env(char *(*lookup)(const char *name), struct gt_job *ret);
 

@@ -64,6 +64,14 @@ def test_all_is_well(case):
     check_equal(os.listdir(case.out), [], 'files')
 
 
+def test_a_rank_of_a_job(case):
+    """It waits for no other, and its own trace is found."""
+    found, status = doctor(case, env={'RANK': '3', 'WORLD_SIZE': '8', 'MASTER_ADDR': 'nowhere',
+                                      'SLURM_JOB_ID': '1', 'SLURM_STEP_ID': '0', 'SLURM_PROCID': '3'})
+    check_equal(status, 0, 'status')
+    expect(found, 'trace.self_test', 'ok', 'a kernel and its launch')
+
+
 def test_without_a_gpu(case):
     """It says so, and that is no fault: programs are traced."""
     found, status = doctor(case, libraries='/nowhere')

@@ -145,10 +145,12 @@ static void ranks(void **state)
 	expect("apptainer exec image ls", "apptainer exec " BINDS "image " RUN "ls");
 	ranked = NULL;
 	/* what a launcher will set */
-	expect("mpirun -n 2 podman run image ls",
-	       "mpirun -n 2 podman run " MOUNTS "-e RANK -e WORLD_SIZE -e OMPI_COMM_WORLD_RANK "
-	       "-e OMPI_COMM_WORLD_SIZE -e PMIX_RANK -e PMI_RANK -e PMI_SIZE -e SLURM_PROCID "
-	       "-e SLURM_NTASKS -e SLURM_STEP_ID image " RUN "ls");
+	expect("/opt/bin/mpirun -n 2 podman run image ls",
+	       "/opt/bin/mpirun -n 2 podman run " MOUNTS
+	       "-e OMPI_COMM_WORLD_RANK -e OMPI_COMM_WORLD_SIZE -e OMPI_MCA_ess_base_jobid -e "
+	       "PMIX_RANK "
+	       "-e PMIX_NAMESPACE -e PMI_RANK -e PMI_SIZE image " RUN "ls");
+	expect("sudo docker run image ls", "sudo docker run " MOUNTS "image " RUN "ls");
 }
 
 static void where_it_was_built(void **state)
