@@ -132,6 +132,7 @@ struct gt_recorder {
 	struct gt_arena_state before;     /* as the one before did */
 	struct gt_arena_chunk *chunks[3]; /* room for lists: records, events, names */
 	bool backlog;                     /* this drain left records unread */
+	bool one_thread;                  /* and all its events are of one thread */
 	struct gt_names names;
 	struct gt_stacks stacks;
 	uint32_t stack_threads;      /* that have room for the functions they are in */

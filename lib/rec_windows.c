@@ -206,6 +206,16 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 static void yield_window(struct gt_recorder *rec, struct gt_window *window);
 static void hear_close(struct gt_recorder *rec, struct gt_window *window);
 
+/* What a window can lack that has to make room, while events of later ones are read. NULL: nothing.
+ */
+static const char *missing_of(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	if (!gt_rec_settled(rec, window, true))
+		return "too many windows waited for GPU records";
+	return rec->one_thread ? NULL
+			       : "too many windows came while events of other threads were unread";
+}
+
 static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
 				    uint64_t step, uint64_t time_ns)
 {
@@ -223,7 +233,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (rec->whole)
 		remove_window(rec, rec->whole, NULL);
 	if (rec->window_count == GT_WINDOWS_MAX)
-		remove_window(rec, rec->windows[0], "too many windows waited for GPU records");
+		remove_window(rec, rec->windows[0], missing_of(rec, rec->windows[0]));
 	if (!first)
 		time_ns = GT_MIN(time_ns, rec->hello.realtime_ns);
 	window = add_window(rec, (uint32_t)pos->cycle, first, first + pos->active - 1,

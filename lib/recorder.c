@@ -295,6 +295,9 @@ static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, 
 {
 	size_t i;
 
+	rec->one_thread = true;
+	for (i = 1; i < count; i++)
+		rec->one_thread &= chunks[i].tid == chunks[0].tid;
 	for (i = 0; i < count; i++) {
 		struct gt_event_cursor cur;
 		const struct gt_ev *ev;

@@ -237,6 +237,55 @@ static void yields_after_the_end(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* ---- more windows than are kept, before the program is read again ---- */
+
+static void every_step_a_window(void)
+{
+	config.schedule = (struct gt_schedule){ .active = 1 };
+	start();
+}
+
+/* The files of these cycles are complete, or lack something. */
+static void assert_first_four(const char *why)
+{
+	assert_int_equal(report.closed_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(report.closed[i].complete, !*why);
+		assert_string_equal(report.closed[i].why, why);
+	}
+}
+
+static void fast_steps(void **state)
+{
+	(void)state;
+	every_step_a_window();
+	steps_to(20);
+	drain(205);
+	assert_first_four("");
+}
+
+static void fast_steps_of_threads(void **state)
+{
+	(void)state;
+	every_step_a_window();
+	steps_to(20);
+	ab_push(&ab, MAIN + 1, 2, AB_MS(22), 1, "of another thread");
+	drain(205);
+	assert_first_four("too many windows came while events of other threads were unread");
+}
+
+static void fast_steps_with_work(void **state)
+{
+	(void)state;
+	every_step_a_window();
+	for (uint32_t number = 1; number <= 20; number++) {
+		step(number);
+		ab_launch(&ab, MAIN, number, number, AB_MS(10 * number + 1));
+	}
+	drain(205);
+	assert_first_four("too many windows waited for GPU records");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +300,9 @@ int main(void)
 		TEST(yields),
 		TEST(yield_heard_late),
 		TEST(yields_after_the_end),
+		TEST(fast_steps),
+		TEST(fast_steps_of_threads),
+		TEST(fast_steps_with_work),
 	};
 
 	return cmocka_run_group_tests_name("recorder_ends", tests, NULL, NULL);
