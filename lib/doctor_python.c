@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The range of torch whose observers injection/torch_abi.c knows; checked there by their layout. */
+/* The versions of torch that injection/torch_abi.c knows; there the layout decides. */
 #define TORCH_OLDEST_MINOR 13 /* of 1 */
 #define TORCH_NEWEST_MINOR 15 /* of 2 */
 

@@ -109,6 +109,18 @@ static void look_at_nvtx(struct gt_doctor *doctor)
 	gt_doctor_fix(doctor, "unset NVTX_INJECTION64_PATH");
 }
 
+/* A daemon may have PyTorch profile at any time. */
+static void look_at_kineto(struct gt_doctor *doctor)
+{
+	if (!getenv("KINETO_USE_DAEMON"))
+		return;
+	gt_doctor_add(
+		doctor, "tools.kineto", GT_DOCTOR_WARNING,
+		"KINETO_USE_DAEMON is set: when its daemon has PyTorch profile, a window of gtrace "
+		"that is open loses its GPU work");
+	gt_doctor_fix(doctor, "unset KINETO_USE_DAEMON");
+}
+
 /* Variables of gtrace that 'gtrace run' would take. */
 static void look_at_own_variables(struct gt_doctor *doctor)
 {
@@ -132,5 +144,6 @@ void gt_doctor_tools(struct gt_doctor *doctor)
 	look_for_programs(doctor);
 	look_for_conflict(doctor);
 	look_at_nvtx(doctor);
+	look_at_kineto(doctor);
 	look_at_own_variables(doctor);
 }

@@ -17,6 +17,9 @@ told() { sed -n 's/.* is complete:.*/complete/p; /warning/p; /run:/p'; }
 env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" setpriv --reuid 2147418112 --regid 2147418112 \
 	--clear-groups ./gtrace run -o out -n nobody -- "${train[@]}" 2>&1 | told
 
+env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" setpriv --reuid 2147418112 --regid 2147418112 \
+	--clear-groups ./gtrace doctor -o out | grep -A1 user.passwd
+
 # read_only COMMAND...: on a root file system that cannot be written, but for /dev/shm and out
 read_only() {
 	mounting bash -ec 'mount --rbind / /mnt

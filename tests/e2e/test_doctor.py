@@ -4,6 +4,7 @@ nothing behind; and its verdict is that of a program that was traced.
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -168,6 +169,36 @@ def test_tools_in_the_path(case):
     found, status = doctor(case, env={'PATH': f'/nowhere::{case.directory}:/usr/bin:/bin'})
     check_equal(status, 0, 'status')
     expect(found, 'tools.programs', 'ok', f'{case.directory}/nsys, {case.directory}/ncu')
+
+
+def test_variables(case):
+    found, status = doctor(case, env={'KINETO_USE_DAEMON': '1', 'NVTX_INJECTION64_PATH': '/opt/other.so',
+                                      'GTRACE_OPS': 'nvtx'})
+    check_equal(status, 0, 'status')
+    expect(found, 'tools.kineto', 'warning', 'unset KINETO_USE_DAEMON')
+    expect(found, 'tools.nvtx', 'warning', '/opt/other.so')
+    expect(found, 'env.gtrace', 'ok', 'GTRACE_OPS=nvtx')
+    found, _ = doctor(case, env={'NVTX_INJECTION64_PATH': '/usr/lib/libcupti.so'})
+    expect(found, 'tools.nvtx', 'ok', 'takes its place')
+
+
+@each(colours=[{}, True], none_wanted=[{'NO_COLOR': '1'}, False], dumb=[{'TERM': 'dumb'}, False])
+def test_colours_on_a_terminal(case, env, coloured):
+    master, slave = pty.openpty()
+    with subprocess.Popen([case.gtrace_path, 'doctor', '-o', 'no/such'], stdin=subprocess.DEVNULL,
+                          stdout=slave, cwd=case.out,
+                          env=environment(case, env={'TERM': 'xterm', 'NO_COLOR': None, **env})) as process:
+        os.close(slave)
+        text = b''
+        try:
+            while True:
+                text += os.read(master, 4096)
+        except OSError:  # all is read
+            pass
+        os.close(master)
+        check_equal(process.wait(TIMEOUT_S), 1, 'status')
+    check_equal(b'\033[1;31mproblem\033[0m dir.output' in text, coloured, text)
+    check_equal(b'\033' in text, coloured, text)
 
 
 def interpreter(case, text):
