@@ -141,9 +141,27 @@ static void say_waiting_open(struct run_report *report, const struct gt_client_i
 	say_open(report, client, &report->open);
 }
 
+/* A window began while the program's own profiler had the GPU. */
+static void say_left_out(struct run_report *report, const struct gt_client_info *client,
+			 const struct gt_msg_phase *phase)
+{
+	char who[128] = "";
+
+	if (report->said_left_out && !report->options->verbose)
+		return;
+	report->said_left_out = true;
+	if (report->options->verbose)
+		describe(client, who, sizeof(who));
+	warn("the window at step %llu%s%s is left out: the program's own torch.profiler has the "
+	     "GPU; --skip-first and --repeat choose other steps",
+	     (unsigned long long)phase->value, *who ? " of " : "", who);
+}
+
 void run_report_phase(struct run_report *report, const struct gt_client_info *client,
 		      const struct gt_msg_phase *phase)
 {
+	if (phase->what == GT_WHAT_LEFT_OUT)
+		say_left_out(report, client, phase);
 	if (phase->what != GT_WHAT_OPEN)
 		return;
 	if (report->said_attached || client->device_count) {
@@ -416,7 +434,7 @@ void run_report_end(struct run_report *report)
 	size_t i;
 
 	end_progress();
-	if (!report->file_count && !report->said_failure)
+	if (!report->file_count && !report->said_failure && !report->said_left_out)
 		explain_nothing(report);
 	else if (has_stepless(report))
 		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s, "

@@ -21,6 +21,7 @@ struct run_report {
 	bool said_attached;
 	bool said_open;
 	bool said_complete;
+	bool said_left_out;      /* a window, for the program's own profiler */
 	bool said_failure;       /* why a process is not traced or its file not written */
 	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */
 	bool open_waits;         /* the first window is open, but on which GPU is not known yet */

@@ -28,6 +28,7 @@ enum attach_state { ATTACH_NONE, ATTACH_OK, ATTACH_FAILED };
 
 /* Asked for or told by other threads. */
 static _Atomic uint32_t yields;
+static _Atomic uint32_t resume_step; /* in which the last one came back */
 static _Atomic uint32_t exiting;
 static _Atomic uint32_t attach_state;
 static bool attached_on; /* CUPTI was switched on at once; before attach_state */
@@ -196,12 +197,14 @@ static uint32_t flush(void)
 /* One turn. Returns after how many ms the next one is due. */
 static uint32_t turn(void)
 {
-	uint32_t wait_ms = TICK_IDLE_MS;
+	uint32_t wait_ms = TICK_IDLE_MS, now_yields;
 
 	read_messages();
 	follow_attach();
+	now_yields = atomic_load_explicit(&yields, memory_order_acquire);
 	wait_ms = GT_MIN(wait_ms,
-			 inj_window_follow(atomic_load_explicit(&yields, memory_order_relaxed)));
+			 inj_window_follow(now_yields, atomic_load_explicit(&resume_step,
+									    memory_order_relaxed)));
 	/* A range of time begins when what it needs is on. */
 	wait_ms = GT_MIN(wait_ms, inj_capture_follow());
 	wait_ms = GT_MIN(wait_ms, try_devices());
@@ -302,7 +305,8 @@ void inj_resume(void)
 {
 	if (!inj_live_alive() || inj_nsight())
 		return;
-	atomic_fetch_sub_explicit(&yields, 1, memory_order_relaxed);
+	atomic_store_explicit(&resume_step, inj_step_now(), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&yields, 1, memory_order_release);
 	inj_control_post();
 }
 

@@ -46,10 +46,11 @@ int inj_cupti_on(void);
 bool inj_cupti_wanted(void);
 
 /*
- * Catch up with the program's marks and profilers; switch on and off. Returns after how many ms
- * there is to do again, without a mark.
+ * Catch up with the program's marks and profilers, which are so many now, and whose last one went
+ * in resume_step; switch on and off. Returns after how many ms there is to do again, without a
+ * mark.
  */
-uint32_t inj_window_follow(uint32_t yields);
+uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step);
 
 /* Take the plan and say so, or say that it is late. */
 void inj_window_plan(const struct gt_msg_plan *msg);

@@ -111,6 +111,7 @@ static bool read_environment(void)
 	const char *graph = getenv(GT_ENV_CUDA_GRAPH);
 	const char *debug = getenv(GT_ENV_DEBUG);
 	const char *nsight = getenv(GT_ENV_NSIGHT);
+	const char *daemon = getenv("KINETO_USE_DAEMON");
 
 	if (!path || !*path) {
 		if (!nsight || !*nsight)
@@ -119,6 +120,7 @@ static bool read_environment(void)
 		inj_config.nsight = true;
 		inj_config.quiet = !strcmp(nsight, "quiet");
 	}
+	inj_config.kineto_daemon = daemon && *daemon;
 	inj_config.debug = debug && !strcmp(debug, "1");
 	inj_config.schedule = standard;
 	if (strlen(path) >= sizeof(inj_config.socket) ||

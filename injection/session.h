@@ -59,8 +59,9 @@ struct inj_config {
 	uint64_t arena_bytes;
 	bool graph_whole; /* one GPU record a graph launch instead of one a node */
 	bool debug;
-	bool nsight; /* Nsight Systems records, see nsight.h */
-	bool quiet;  /* of it, only what goes wrong is said */
+	bool nsight;        /* Nsight Systems records, see nsight.h */
+	bool kineto_daemon; /* may have torch profile at any time, unannounced */
+	bool quiet;         /* of it, only what goes wrong is said */
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	char libcupti[1024];                /* empty: look for it */
 	char cuda_dirs[GT_CUPTI_DIRS][512]; /* by gt_cupti_dir_vars */

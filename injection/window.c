@@ -88,9 +88,11 @@ static uint64_t count_launches(void)
 
 	if (launches && inj_activity_buffers() == ctl->buffers_at_on && (ctl->closed || !steps))
 		inj_log(GT_LOG_WARN,
-			"CUPTI gave no record for %llu launches: another profiler may have taken "
-			"it over",
-			(unsigned long long)launches);
+			"CUPTI gave no record for %llu launches: %s may have taken it over",
+			(unsigned long long)launches,
+			inj_config.kineto_daemon ? "a profile that the daemon of KINETO_USE_DAEMON "
+						   "asked for"
+						 : "another profiler");
 	return launches;
 }
 
@@ -122,6 +124,7 @@ static void set_wanted(bool wanted)
 static uint32_t next_step;     /* the first one that has not been followed */
 static uint64_t settle_end_ms; /* 0: steps do not rule so far */
 static uint64_t skip_below;    /* cycles that have had their turn, or lost it to a profiler */
+static uint64_t lost_cycle;    /* of these the last one that lost it, in part or whole, + 1 */
 
 /* From the release notes of CUDA 13.1 Update 1. Not seen in many windows of 13.0: no alarm. */
 static void warn_of_graphs(void)
@@ -137,6 +140,11 @@ static void warn_of_graphs(void)
 		"second window on; CUDA 13.1 Update 1 fixes it");
 }
 
+static bool follows_steps(void)
+{
+	return atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
+}
+
 static void open_window(uint64_t cycle, uint32_t step)
 {
 	if (cycle < skip_below)
@@ -144,7 +152,8 @@ static void open_window(uint64_t cycle, uint32_t step)
 	skip_below = cycle + 1;
 	ctl->cycle = cycle;
 	if (ctl->yielded) {
-		inj_tell(GT_WHAT_YIELD, cycle, step);
+		lost_cycle = cycle + 1;
+		inj_tell(follows_steps() ? GT_WHAT_LEFT_OUT : GT_WHAT_YIELD, cycle, step);
 		return;
 	}
 	ctl->opened = true;
@@ -177,7 +186,8 @@ static void follow_step(uint32_t step)
 		open_window(pos.cycle, step);
 }
 
-static void follow_steps(void)
+/* As far as this step. */
+static void follow_steps(uint32_t last)
 {
 	static bool told_source;
 	uint32_t step = atomic_load_explicit(&inj_arena->step, memory_order_relaxed);
@@ -191,7 +201,7 @@ static void follow_steps(void)
 		told_source = true;
 		inj_tell(GT_WHAT_STEP_SOURCE, ctl->cycle, inj_steps_frozen());
 	}
-	while (next_step <= step)
+	while (next_step <= GT_MIN(step, last))
 		follow_step(next_step++);
 }
 
@@ -207,8 +217,8 @@ void inj_window_plan(const struct gt_msg_plan *msg)
 	uint32_t step;
 
 	/* Windows of the plans before it that are over by now. */
-	if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS)
-		follow_steps();
+	if (follows_steps())
+		follow_steps(UINT32_MAX);
 	taken = inj_steps_plan(&plan, &step);
 	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, plan.cycle, step);
 }
@@ -220,6 +230,7 @@ void inj_window_cancel(uint64_t cycle)
 		return;
 	/* It has begun; the next plan may have its number. */
 	skip_below = cycle;
+	lost_cycle = 0;
 	if (ctl->cycle != cycle)
 		return;
 	ctl->opened = false;
@@ -228,10 +239,12 @@ void inj_window_cancel(uint64_t cycle)
 }
 
 /* The program's own torch.profiler comes or goes. */
-static void follow_yields(bool yielded)
+static void follow_yields(bool yielded, uint32_t resume_step)
 {
 	if (yielded == ctl->yielded)
 		return;
+	if (follows_steps()) /* what was marked before */
+		follow_steps(yielded ? UINT32_MAX : resume_step);
 	ctl->yielded = yielded;
 	if (!yielded) {
 		inj_tell(GT_WHAT_RESUME, ctl->cycle, 0);
@@ -239,6 +252,8 @@ static void follow_yields(bool yielded)
 	}
 	if (ctl->opened || ctl->draining)
 		inj_tell(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
+	if (ctl->opened)
+		lost_cycle = ctl->cycle + 1;
 	ctl->opened = false;
 	ctl->draining = false;
 	if (ctl->on)
@@ -289,23 +304,32 @@ bool inj_cupti_wanted(void)
 	}
 }
 
-uint32_t inj_window_follow(uint32_t yields)
+/* Is this a step of the window that was lost to the program's own profiler? */
+static bool is_lost(void)
+{
+	struct gt_sched_pos pos;
+
+	inj_steps_at(inj_step_now(), &pos);
+	return follows_steps() && pos.phase == GT_PHASE_ACTIVE && pos.cycle + 1 == lost_cycle;
+}
+
+uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 {
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
 	uint64_t unsettled_ms;
 	bool wanted, torch_wanted;
 
-	follow_yields(yields);
+	follow_yields(yields, resume_step);
 	if (mode == GT_MODE_KEEP)
 		limit_recording();
 	else if (mode == GT_MODE_STEPS)
-		follow_steps();
+		follow_steps(UINT32_MAX);
 	else if (!ctl->opened)
 		open_window(0, 0);
 
 	if (ctl->attached && inj_config.capture == INJ_CAPTURE_PROFILER)
 		inj_launches_listen(!ctl->yielded && !ctl->stopped && !is_over());
-	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped;
+	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped && !is_lost();
 	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
 		ctl->draining = false;
 	unsettled_ms = ctl->stopped ? 0 : settle_end_ms - GT_MIN(settle_end_ms, inj_now_ms());
@@ -331,7 +355,7 @@ void inj_window_finish(uint64_t end_ms, void (*read_messages)(void))
 
 	set_wanted(false);
 	if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS)
-		follow_steps();
+		follow_steps(UINT32_MAX);
 	if (ctl->opened)
 		close_window(inj_step_now() + 1);
 	if (!ctl->on)

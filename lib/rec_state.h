@@ -81,6 +81,7 @@ struct gt_window {
 	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
 	uint64_t drained_now_ns;
 	bool yielded;    /* work of its steps was the program's own profiler's */
+	bool left_out;   /* all of it was: there is no file */
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
 	uint64_t waiting;        /* launches (not graphs) without a record */
@@ -156,6 +157,7 @@ struct gt_recorder {
 	uint64_t yield_ns;         /* when it made room for the program's own profiler */
 	uint64_t yield_step;       /* and in which step */
 	uint64_t yielded;          /* and the cycle that took place, + 1 */
+	bool left_out;             /* or rather that did not */
 	struct gt_msg_phase close; /* the last CLOSE; its hdr.type is 0 before the first one */
 	uint64_t next_id;          /* cycles below it are open or done */
 	struct gt_window *whole;   /* of windows, when mode KEEP or WHOLE made one */

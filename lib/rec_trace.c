@@ -149,7 +149,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 /* Is there a file to write to? Makes it at the first call. */
 bool gt_window_open_file(struct gt_recorder *rec, struct gt_window *window)
 {
-	if (!window->trace && !window->failed)
+	if (!window->trace && !window->failed && !window->left_out)
 		make_file(rec, window);
 	return window->trace && !window->failed;
 }

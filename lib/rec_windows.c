@@ -300,6 +300,7 @@ static void yield_window(struct gt_recorder *rec, struct gt_window *window)
 	if (whole || rec->yield_step <= window->last_step) {
 		window->cut = "interrupted by the program's own torch.profiler";
 		window->yielded = true;
+		window->left_out = rec->left_out && !whole;
 	}
 	if (whole)
 		return;
@@ -507,7 +508,9 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 	case GT_WHAT_OFF:
 		rec->off_ns = phase->time_ns;
 		return;
+	case GT_WHAT_LEFT_OUT:
 	case GT_WHAT_YIELD: /* may come before the window's events were read */
+		rec->left_out = phase->what == GT_WHAT_LEFT_OUT;
 		rec->yield_ns = phase->time_ns;
 		rec->yield_step = phase->value;
 		rec->yielded = phase->cycle + 1;
@@ -524,7 +527,8 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 
 		if (phase->what == GT_WHAT_CLOSE)
 			hear_close(rec, window);
-		else if (!window->told) /* maybe closed already, by steps that were read first */
+		else if (!window->told && /* maybe closed already, by steps that were read first */
+			 (!rec->left_out || window->id == phase->cycle))
 			yield_window(rec, window);
 	}
 }

@@ -116,6 +116,8 @@ enum gt_phase_what {
 	/* Answers to the plan of this cycle; value: the step the program is in. */
 	GT_WHAT_PLAN_TAKEN = 11,
 	GT_WHAT_PLAN_LATE = 12, /* the step in which it was to begin has begun */
+	/* The program's own torch.profiler ruled as the cycle's first active step, value, began. */
+	GT_WHAT_LEFT_OUT = 13,
 };
 
 struct gt_msg_phase {

@@ -3,6 +3,7 @@ target, and every loss is counted and said.
 """
 
 import os
+import re
 
 from harness import check, check_equal, compare, each, expected
 
@@ -199,9 +200,26 @@ def test_profiler_takes_cupti_over(case, step):
             trace.expect_incomplete()
 
 
-def profiler_kernels(result):
-    line = next(line for line in result.stdout.splitlines() if line.endswith(' kernels'))
-    return int(line.split()[1])
+def test_takeover_by_a_daemon(case):
+    """As Kineto's daemon makes it: from C, in the step before the window, for longer than it."""
+    command = case.train('--profiler-at', 1, '--profiler-steps', 7, gone=False, tools=None)
+    for env, who in ({}, 'another profiler'), ({'KINETO_USE_DAEMON': '1'}, 'daemon of KINETO_USE_DAEMON'):
+        result = case.gtrace(['--force'], command, env=env)
+        check(re.search(f'no record for .* launches: .*{who}.* may have taken it over', result.stderr), result)
+        result.trace().expect_incomplete()
+
+
+def profiled_kernels(result):
+    """Of each of the program's own profiles."""
+    return [int(line.split()[1]) for line in result.stdout.splitlines() if line.endswith(' kernels')]
+
+
+def expect_profiles(result, truth, *steps):
+    """They are whole but for the optimizer's kernel, which belongs to the next step."""
+    want = [sum(sum(s['kernels'].values()) for s in truth['steps'][step:step + 2]) for step in steps]
+    got = profiled_kernels(result)
+    check_equal(len(got), len(want), 'profiles')
+    check(all(abs(a - b) <= 2 for a, b in zip(got, want)), got, 'of', want, 'kernels')
 
 
 @each(before=[0], in_warm_up=[1], inside=[4], after=[7])
@@ -209,15 +227,39 @@ def test_torch_profiler_gets_its_data(case, step):
     """In Python gtrace steps aside first: torch.profiler sees all of its two steps."""
     result = case.gtrace([], case.train_py('--profile', step, tools=None))
     check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
-    truth = case.truth()
-    want = sum(sum(s['kernels'].values()) for s in truth['steps'][step:step + 2])
-    # The profiled steps are whole but for the optimizer's kernel, which belongs to the next one.
-    check(abs(profiler_kernels(result) - want) <= 2, profiler_kernels(result), 'of', want, 'kernels')
+    expect_profiles(result, case.truth(), step)
+    # The window begins with the end of step 2, while the profile ends with the beginning of 3.
+    check_equal('the window at step 3 is left out' in result.stderr, step == 1, 'left out')
+    if step == 1:
+        check_equal(result.names(), [], 'files')
+        check('nothing is traced' not in result.stderr, 'a second reason:', result)
     if step == 4:
         trace = result.trace().expect_incomplete()
         check('torch.profiler' in trace.health['reason'], 'nothing said:', trace.health)
         # The profiler may start before anything of step 4 was seen.
         check(trace.step_numbers() in ([3], [3, 4]), 'steps', trace.step_numbers())
+
+
+def test_torch_profiler_on_other_threads(case):
+    result = case.gtrace([], case.train_py('--profile', 4, '--profile-thread', tools=None))
+    expect_profiles(result, case.truth(), 4)
+    check('torch.profiler' in result.trace().expect_incomplete().health['reason'], result)
+
+
+def test_torch_profiler_again_and_again(case):
+    """Of four windows the first and the last have nothing to do with its profiles, which are whole."""
+    options = ['--skip-first', 0, '--wait', 1, '--active', 2, '--repeat', 4]
+    command = case.train_py('--steps', 18, '--profile', 5, '--profile', 11, tools=(1, 2), gone=False)
+    result = case.gtrace(options, command)
+    truth = case.truth()
+    expect_profiles(result, truth, 5, 11)
+    # Windows: 2 to 3, 6 to 7, 10 to 11, 14 to 15. The second begins within a profile.
+    check_equal(result.names(), [f'train-rank0-cycle{c}.trace.json.gz' for c in (1, 3, 4)], 'files')
+    check('the window at step 6 is left out' in result.stderr, result)
+    for cycle, steps in (1, range(2, 4)), (4, range(14, 16)):
+        compare(result.trace(f'train-rank0-cycle{cycle}.trace.json.gz').expect_complete(), truth, steps)
+    check('torch.profiler' in result.trace('train-rank0-cycle3.trace.json.gz').expect_incomplete()
+          .health['reason'], result)
 
 
 def test_window_after_torch_profiler(case):

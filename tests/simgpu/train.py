@@ -183,7 +183,9 @@ def parse():
     parser.add_argument('--marks', choices=['optimizer', 'api', 'none'], default='optimizer')
     parser.add_argument('--optimizers', type=int, default=1, help='each steps once a training step')
     parser.add_argument('--threads', type=int, default=1, help='threads that launch')
-    parser.add_argument('--profile', type=int, metavar='STEP', help='profile this step and the next')
+    parser.add_argument('--profile', type=int, metavar='STEP', action='append', default=[],
+                        help='profile this step and the next; may be repeated')
+    parser.add_argument('--profile-thread', action='store_true', help='begin and end it in other threads')
     parser.add_argument('--range', metavar='FIRST:LAST', help='these steps are between cudaProfilerStart() '
                         'and cudaProfilerStop(), as torch.cuda.profiler calls them')
     parser.add_argument('--tell-fd', type=int, help='write "begin STEP" lines here')
@@ -216,7 +218,7 @@ class Program:
         self.optimizers = []
         self.profiler = None
         self.range = [int(step) for step in options.range.split(':')] if options.range else [None, None]
-        if options.marks == 'optimizer' or options.profile is not None:
+        if options.marks == 'optimizer' or options.profile:
             # First, so that a torch that is installed does not hide it.
             sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fake'))
         if options.marks == 'optimizer':
@@ -259,15 +261,23 @@ class Program:
             thread.join()
 
     def profile(self, step):
-        if step == self.options.profile:
+        if step in self.options.profile:
             from torch.autograd.profiler import profile
 
             self.profiler = profile()
-            self.profiler.__enter__()
-        elif self.profiler and step == self.options.profile + 2:
-            self.profiler.__exit__(None, None, None)
+            self.maybe_in_thread(self.profiler.__enter__)
+        elif step - 2 in self.options.profile:
+            self.maybe_in_thread(self.profiler.__exit__, None, None, None)
             print(f'profiler: subscribe {self.profiler.subscribe_result}')
             print(f'profiler: {self.profiler.kernels} kernels')
+
+    def maybe_in_thread(self, function, *args):
+        if not self.options.profile_thread:
+            function(*args)
+            return
+        thread = threading.Thread(target=function, args=args)
+        thread.start()
+        thread.join()
 
     def run(self):
         for step in range(self.options.steps):

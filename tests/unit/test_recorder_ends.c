@@ -237,6 +237,37 @@ static void yields_after_the_end(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* The profiler was there first, whether this is heard before its steps or after: there is no file.
+ */
+static void check_left_out(bool early)
+{
+	start();
+	steps_to(2);
+	if (early)
+		phase(GT_WHAT_LEFT_OUT, 0, 2, 20);
+	drain(21);
+	if (!early)
+		phase(GT_WHAT_LEFT_OUT, 0, 2, 20);
+	steps_to(6);
+	drain(60);
+	drain(70);
+	assert_int_equal(report.closed_count, 0);
+	assert_int_equal(report.late, 0);
+	assert_int_equal(fake_count, 0);
+}
+
+static void left_out(void **state)
+{
+	(void)state;
+	check_left_out(true);
+}
+
+static void left_out_heard_late(void **state)
+{
+	(void)state;
+	check_left_out(false);
+}
+
 /* ---- more windows than are kept, before the program is read again ---- */
 
 static void every_step_a_window(void)
@@ -300,6 +331,8 @@ int main(void)
 		TEST(yields),
 		TEST(yield_heard_late),
 		TEST(yields_after_the_end),
+		TEST(left_out),
+		TEST(left_out_heard_late),
 		TEST(fast_steps),
 		TEST(fast_steps_of_threads),
 		TEST(fast_steps_with_work),
