@@ -148,14 +148,15 @@ void gt_rec_stack(struct gt_recorder *rec, struct gt_window *window, struct gt_t
 		  uint32_t stack_id, const struct gt_ev *ev)
 {
 	struct gt_calls *calls = &thread->calls;
-	uint32_t frames[GT_STACK_DEPTH_MAX], count, same;
+	uint32_t frames[GT_STACK_DEPTH_MAX], count, same, step;
 
 	if (!window || !stack_id)
 		return;
-	if (!is_current(calls, window, ev->step)) {
+	step = gt_window_number(rec, window, ev->step, ev->time_ns);
+	if (!is_current(calls, window, step)) {
 		end_calls(rec, gt_windows_by_id(rec, calls->window), thread, 0);
 		calls->window = window->id;
-		calls->step = ev->step;
+		calls->step = step;
 	}
 	count = wanted_frames(rec, stack_id, frames);
 	same = count_same(&rec->stacks, calls, frames, count);

@@ -255,12 +255,15 @@ struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t tim
 void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window);
 
 /*
- * The step's range in its window, made at first sight; in a captured range it is the program's own
- * step of this time. NULL without memory.
+ * The number of the range that this step is in its window: the step's; 0 in that of the whole run;
+ * that of the program's own step at this time in a captured range.
  */
+uint32_t gt_window_number(const struct gt_recorder *rec, const struct gt_window *window,
+			  uint32_t step, uint64_t time_ns);
+/* That range, made at first sight; NULL without memory. */
 struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step,
 				uint64_t time_ns);
-/* The steps in it, as their ranges are numbered. */
+/* The first and the last number in it. */
 void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint64_t *ret_last);
 
 /* What rules: that of the configuration, unless the program's captured ranges took over. */

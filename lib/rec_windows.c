@@ -83,6 +83,14 @@ static uint32_t own_step(const struct gt_recorder *rec, const struct gt_window *
 	return gt_steps_at(&rec->own_steps, GT_MAX(time_ns, window->start_ns));
 }
 
+uint32_t gt_window_number(const struct gt_recorder *rec, const struct gt_window *window,
+			  uint32_t step, uint64_t time_ns)
+{
+	if (window->id == GT_WHOLE_ID)
+		return 0;
+	return window->own_steps ? own_step(rec, window, time_ns) : step;
+}
+
 struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step,
 				uint64_t time_ns)
 {
@@ -91,10 +99,7 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 	struct gt_range **grown, *range;
 	size_t i, cap;
 
-	if (!marks)
-		step = 0;
-	else if (window->own_steps)
-		step = own_step(rec, window, time_ns);
+	step = gt_window_number(rec, window, step, time_ns);
 	mark = marks ? gt_steps_find(marks, step) : NULL;
 	for (i = window->step_count; i--;)
 		if (window->steps[i]->step == step)

@@ -229,6 +229,72 @@ static void ranges_take_over(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* Of a graph that is the last work of its stream no step tells that it has all its records. */
+static void graph_at_the_end(void **state)
+{
+	(void)state;
+	begin_captured();
+	mark(10);
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = 1,
+				       .correlation = 5,
+				       .stream = 7,
+				       .klass = GT_CALL_GRAPH,
+				       .start_ns = AB_MS(12) });
+	ab_kernel(&ab, 5, AB_MS(13));
+	mark(40);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 2, 41);
+	drain(45);
+	drain(60);
+	assert_false(report.drained); /* there may be more of it */
+	drain(150);
+	assert_true(report.drained);
+	drain(300);
+	assert_true(only_trace()->health.complete);
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
+static void op_of_main(double ms)
+{
+	ab_op(&ab, (struct ab_op){ .tid = MAIN,
+				   .step = 1,
+				   .name_id = 22,
+				   .depth = 1,
+				   .thread = 1,
+				   .sequence = -1,
+				   .stack_id = 1,
+				   .start_ns = AB_MS(ms) });
+	ab_op_end(&ab, MAIN, 1, AB_MS(ms + 1), 1);
+}
+
+static void own_steps_divide_functions(void **state)
+{
+	size_t i;
+
+	(void)state;
+	config.with_stack = true;
+	begin_captured();
+	ab_string(&ab, MAIN, 20, "train.py");
+	ab_string(&ab, MAIN, 21, "main");
+	ab_string(&ab, MAIN, 22, "aten::add");
+	ab_frame(&ab, MAIN,
+		 (struct gt_ev_frame){ .id = 1, .file_id = 20, .function_id = 21, .line = 9 });
+	mark(10);
+	op_of_main(12);
+	op_of_main(15);
+	own(1, 20);
+	op_of_main(22);
+	mark(40);
+	end_range(0, 2, 41);
+	assert_int_equal(only_trace()->function_count, 2);
+	for (i = 0; i < 2; i++) {
+		const struct gt_trace_function *main = &only_trace()->functions[i].function;
+
+		assert_true(main->end_ns < AB_MS(20) || main->start_ns > AB_MS(20));
+	}
+}
+
 static void killed_within(void **state)
 {
 	(void)state;
@@ -257,6 +323,8 @@ int main(void)
 		TEST(by_threads),
 		TEST(another_source_within),
 		TEST(ranges_take_over),
+		TEST(graph_at_the_end),
+		TEST(own_steps_divide_functions),
 		TEST(killed_within),
 	};
 
