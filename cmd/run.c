@@ -59,6 +59,7 @@ static void open_session(struct run *run)
 		.dir = run->options.output_dir,
 		.cycles = run->options.schedule.repeat != 1,
 		.force = run->options.force,
+		.tensorboard_host = run->options.tensorboard ? run->host : NULL,
 	};
 	char name[GT_SESSION_NAME_MAX + 1];
 	struct gt_err err;
@@ -488,11 +489,11 @@ int cmd_run(int argc, char **argv)
 	run_container(&run.options, argv);
 	if (run.options.nsight)
 		run_nsight(&run.options, argv);
+	gethostname(run.host, sizeof(run.host) - 1);
 	open_session(&run);
 	run_container_memory(&run.options);
 	prepare(&run);
 	run.command = join(run.options.command);
-	gethostname(run.host, sizeof(run.host) - 1);
 	note_environment(&run);
 	launch(&run);
 	make_room();

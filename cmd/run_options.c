@@ -44,6 +44,9 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING('n', "name", &run->name, "NAME",
 			   "traces are called NAME-rankR.trace.json.gz\n"
 			   "(the name of the script or program)"),
+		OPT_FLAG(0, "tensorboard", &run->tensorboard,
+			 "they are NAME/HOST_rankR.MS.pt.trace.json.gz, as\n"
+			 "TensorBoard's profiler plug-in looks for them"),
 		OPT_FLAG(0, "force", &run->force,
 			 "overwrite traces, instead of taking the next\n"
 			 "free name NAME-2, NAME-3, ...; and trace beside\n"

@@ -38,6 +38,7 @@ struct run_options { /* strings are of argv and the environment */
 	const char *output_dir;
 	const char *name; /* NULL: by the command */
 	bool force;
+	bool tensorboard;       /* files are called and laid out for it */
 	const char *activities; /* what is recorded: words with commas */
 	bool no_gpu;            /* "gpu" is not among them */
 	bool with_memory;       /* "mem" is */

@@ -1,6 +1,7 @@
 #include "base.h"
 #include "claim.h"
 #include "session.h"
+#include "str.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,9 +9,11 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SUFFIX        ".trace.json.gz"
+#define TB_SUFFIX     ".pt.trace.json.gz"
 #define PROBE_BYTES   65536 /* a directory without room for this takes no trace */
 #define NAME_ATTEMPTS 100000
 
@@ -22,6 +25,8 @@ struct owner { /* who has the plain name of a rank */
 struct gt_session {
 	char *dir;
 	char name[GT_SESSION_NAME_MAX + 16];
+	char host[GT_SESSION_HOST_MAX + 1]; /* empty: names are not TensorBoard's */
+	bool folder_made;                   /* of that name, by this session */
 	bool cycles;
 	bool force;
 	struct gt_job job;
@@ -29,6 +34,7 @@ struct gt_session {
 	pthread_mutex_t lock;  /* of what is below */
 	struct owner *owners;
 	size_t owner_count;
+	uint64_t last_ms; /* of the last file's name, in a folder */
 };
 
 int gt_session_check_name(const char *name, struct gt_err *err)
@@ -59,19 +65,68 @@ static bool is_trace_of(const char *file, const char *name)
 	return len && (file[len] == '-' || file[len] == '.');
 }
 
-/* 1, 0 or -errno */
-static int has_traces(const char *dir, const char *name)
+static bool in_folder(const struct gt_session *session)
 {
-	struct dirent *entry;
-	DIR *stream = opendir(dir);
-	int found = 0;
+	return *session->host;
+}
 
+/* The caller's; NULL without memory. */
+static char *folder_path(const struct gt_session *session)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", session->dir, session->name) < 0 ? NULL : path;
+}
+
+/* Of this name: 1, 0 or -errno. */
+static int has_traces(const struct gt_session *session)
+{
+	bool folder = in_folder(session);
+	char *path = folder ? folder_path(session) : NULL;
+	struct dirent *entry;
+	int found = 0;
+	DIR *stream;
+
+	if (folder && !path)
+		return -ENOMEM;
+	stream = opendir(folder ? path : session->dir);
+	free(path);
+	if (!stream && folder && (errno == ENOENT || errno == ENOTDIR))
+		return errno == ENOTDIR;
 	if (!stream)
 		return -errno;
 	while (!found && (entry = readdir(stream)))
-		found = is_trace_of(entry->d_name, name);
+		found = folder ? gt_text_ends(entry->d_name, TB_SUFFIX)
+			       : is_trace_of(entry->d_name, session->name);
 	closedir(stream);
 	return found;
+}
+
+static int make_folder(struct gt_session *session)
+{
+	char *path = folder_path(session);
+	struct stat st;
+	int rc;
+
+	if (!path)
+		return -ENOMEM;
+	rc = mkdir(path, 0777) < 0 ? -errno : 0;
+	session->folder_made = !rc;
+	/* of another gtrace of the job, or from before */
+	if (rc == -EEXIST && !stat(path, &st))
+		rc = S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	free(path);
+	return rc;
+}
+
+/* When nothing was written to it, and no other gtrace is to. */
+static void drop_folder(const struct gt_session *session)
+{
+	char *path = session->folder_made && !*session->job.key ? folder_path(session) : NULL;
+
+	if (path)
+		rmdir(path);
+	free(path);
 }
 
 /* Does the file system take data? */
@@ -112,7 +167,7 @@ static int take_name(struct gt_session *session, const struct gt_session_config 
 		return gt_err_sys(err, rc, "cannot write to '%s'", session->dir);
 	if (!rc)
 		return 0;
-	found = config->force || claim->joined ? 0 : has_traces(session->dir, session->name);
+	found = config->force || claim->joined ? 0 : has_traces(session);
 	if (found < 0)
 		return gt_err_sys(err, found, "cannot read '%s'", session->dir);
 	if (found) {
@@ -125,7 +180,19 @@ static int take_name(struct gt_session *session, const struct gt_session_config 
 	rc = gt_claim_hold(claim);
 	if (rc < 0)
 		return gt_err_sys(err, rc, "cannot write to '%s'", session->dir);
+	rc = in_folder(session) ? make_folder(session) : 0;
+	if (rc < 0)
+		return gt_err_sys(err, rc, "cannot make '%s/%s'", session->dir, session->name);
 	return 1;
+}
+
+/* No name of a machine has a slash, but a name that somebody gave it may. */
+static void set_host(struct gt_session *session, const char *host)
+{
+	snprintf(session->host, sizeof(session->host), "%s", *host ? host : "localhost");
+	for (char *c = session->host; *c; c++)
+		if (*c == '/')
+			*c = '_';
 }
 
 int gt_session_open(struct gt_session **ret, const struct gt_session_config *config,
@@ -145,6 +212,8 @@ int gt_session_open(struct gt_session **ret, const struct gt_session_config *con
 	session->job = config->job;
 	session->cycles = config->cycles;
 	session->force = config->force;
+	if (config->tensorboard_host)
+		set_host(session, config->tensorboard_host);
 	snprintf(session->name, sizeof(session->name), "%s", config->name);
 	while (!(rc = take_name(session, config, err)) && ++attempt <= NAME_ATTEMPTS)
 		snprintf(session->name, sizeof(session->name), "%.*s-%d", GT_SESSION_NAME_MAX,
@@ -214,21 +283,42 @@ static bool reserve(const char *path)
 	return fd >= 0 || errno != EEXIST;
 }
 
-/* The processes of this session are told apart by owner and pid, those of others by number. */
+/* The time in ms, a little later where a file of this session has that one. */
+static uint64_t take_ms(struct gt_session *session)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	session->last_ms =
+		GT_MAX((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC,
+		       session->last_ms + 1);
+	return session->last_ms;
+}
+
+/*
+ * The processes of this session are told apart by owner and pid, those of others by number. In a
+ * folder cycle is the time.
+ */
 static int format_path(const struct gt_session *session, bool owner, uint32_t rank, uint32_t pid,
 		       uint64_t cycle, unsigned int number, char *buf, size_t len)
 {
 	char cycle_part[32] = "", pid_part[24] = "", number_part[16] = "";
 	int n;
 
-	if (session->cycles)
+	if (in_folder(session))
+		snprintf(cycle_part, sizeof(cycle_part), ".%llu", (unsigned long long)cycle);
+	else if (session->cycles)
 		snprintf(cycle_part, sizeof(cycle_part), "-cycle%llu", (unsigned long long)cycle);
 	if (!owner)
 		snprintf(pid_part, sizeof(pid_part), "-pid%u", pid);
 	if (number)
 		snprintf(number_part, sizeof(number_part), "-%u", number);
-	n = snprintf(buf, len, "%s/%s-rank%u%s%s%s" SUFFIX, session->dir, session->name, rank,
-		     cycle_part, pid_part, number_part);
+	if (in_folder(session))
+		n = snprintf(buf, len, "%s/%s/%s_rank%u%s%s%s" TB_SUFFIX, session->dir,
+			     session->name, session->host, rank, pid_part, number_part, cycle_part);
+	else
+		n = snprintf(buf, len, "%s/%s-rank%u%s%s%s" SUFFIX, session->dir, session->name,
+			     rank, cycle_part, pid_part, number_part);
 	return n >= 0 && (size_t)n < len ? 0 : -ENAMETOOLONG;
 }
 
@@ -241,6 +331,8 @@ int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, 
 
 	pthread_mutex_lock(&session->lock);
 	owner = owns_rank(session, rank, client);
+	if (in_folder(session))
+		cycle = take_ms(session);
 	pthread_mutex_unlock(&session->lock);
 	if (owner < 0)
 		return gt_err_sys(err, owner, "cannot name a trace of rank %u", rank);
@@ -260,6 +352,7 @@ void gt_session_free(struct gt_session *session)
 {
 	if (!session)
 		return;
+	drop_folder(session);
 	gt_claim_close(&session->claim);
 	pthread_mutex_destroy(&session->lock);
 	free(session->owners);

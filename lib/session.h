@@ -11,12 +11,19 @@
 struct gt_session;
 
 #define GT_SESSION_NAME_MAX 200 /* bytes of the part of a file's name before "-rank" */
+#define GT_SESSION_HOST_MAX 64  /* bytes of HOST; longer ones are cut */
 
 struct gt_session_config {
 	const char *dir;
 	const char *name;
 	bool cycles; /* names carry "-cycleC" */
 	bool force;  /* files may be overwritten */
+	/*
+	 * NULL: a file is DIR/NAME-rankR.trace.json.gz. Else the name of this machine, and files
+	 * are as TensorBoard's plug-in looks for them: DIR/NAME/HOST_rankR.MS.pt.trace.json.gz, MS
+	 * being the time.
+	 */
+	const char *tensorboard_host;
 	/*
 	 * Of gtrace's own environment. With a rank in it, a launcher started a gtrace for each one,
 	 * or one on each machine: those of a job have one name.

@@ -10,3 +10,9 @@ RANK=7 run
 OMPI_COMM_WORLD_RANK=3 SLURM_PROCID=9 run
 run --repeat 2 | sed 's/cycle[12]/cycleC/'
 ls
+# Names that TensorBoard finds, each with its time.
+times() { sed 's/^.*_rank/HOST_rank/; s/[0-9]\{13\}/MS/'; }
+sim gtrace run -q --tensorboard --repeat 2 -n tb -- "${train[@]}" >/dev/null
+RANK=3 sim gtrace run -q --tensorboard -n tb -- "${train[@]}" >/dev/null
+ls tb | times
+ls tb-2 | times

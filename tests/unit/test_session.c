@@ -112,6 +112,63 @@ static void cycles(void **state)
 	gt_session_free(session);
 }
 
+/* Of a path in TensorBoard's folder: all but the time, which is returned. */
+static unsigned long long folder_path(struct gt_session *session, uint64_t client, uint32_t pid,
+				      const char *before)
+{
+	char path[4096], full[4096];
+	unsigned long long ms;
+	struct gt_err err;
+	bool overwrite;
+	char *end;
+
+	assert_int_equal(
+		gt_session_path(session, client, 3, pid, 1, path, sizeof(path), &overwrite, &err),
+		0);
+	snprintf(full, sizeof(full), "%s/%s", dir, before);
+	assert_int_equal(strncmp(path, full, strlen(full)), 0);
+	ms = strtoull(path + strlen(full), &end, 10);
+	assert_string_equal(end, ".pt.trace.json.gz");
+	return ms;
+}
+
+static void tensorboard(void **state)
+{
+	struct gt_session_config config = { .tensorboard_host = "node/1.example" };
+	struct gt_session *session = open_session(&config), *other;
+	unsigned long long first, ms = 0;
+
+	(void)state;
+	first = folder_path(session, 1, 100, "train/node_1.example_rank3.");
+	for (int i = 0; i < 20; i++) { /* many in one millisecond */
+		unsigned long long last = i ? ms : first;
+
+		ms = folder_path(session, 1, 100, "train/node_1.example_rank3.");
+		assert_true(ms > last);
+	}
+	folder_path(session, 2, 101, "train/node_1.example_rank3-pid101.");
+	/* held by a run, empty as it is */
+	other = open_session(&config);
+	assert_string_equal(gt_session_name(other), "train-2");
+	gt_session_free(other);
+	gt_session_free(session);
+	/* nothing was written, and nothing is left behind */
+	assert_int_equal(count_files(), 0);
+
+	session = open_session(&config);
+	touch("train/node_rank0.1.pt.trace.json.gz");
+	touch("train-2");
+	gt_session_free(session);
+	session = open_session(&config);
+	assert_string_equal(gt_session_name(session), "train-3");
+	gt_session_free(session);
+	config.force = true;
+	session = open_session(&config);
+	assert_string_equal(gt_session_name(session), "train");
+	gt_session_free(session);
+	assert_int_equal(count_files(), 2);
+}
+
 static void next_free_name(void **state)
 {
 	struct gt_session_config config = { .cycles = false };
@@ -414,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(names, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(cycles, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(tensorboard, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(next_free_name, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(runs_at_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(killed_run, make_dir, remove_dir),
