@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define ARENA_DEFAULT_BYTES (UINT64_C(64) << 20)
+#define RANK_WAIT_MS        20 /* for room in the socket; a trace with a wrong rank is worse */
 
 struct inj_live inj_live;
 struct inj_config inj_config;
@@ -22,6 +23,7 @@ struct inj_config inj_config;
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
 static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
 static enum gt_door first_door;
+static _Atomic uint64_t group; /* of gtrace_inject_rank(): its size, and the rank; 0: none */
 
 int InitializeInjection(void);
 
@@ -168,6 +170,37 @@ void inj_exit_early(void)
 		inj_log(GT_LOG_DEBUG, "no hook for the end of the program");
 }
 
+/* ---- the rank that the program says it has ---- */
+
+/* true: it is another one than the launcher's, and now that of inj_config. */
+static bool take_group(void)
+{
+	uint64_t told = atomic_load(&group);
+	uint32_t rank = (uint32_t)told, world_size = (uint32_t)(told >> 32);
+	struct gt_rank *known = &inj_config.rank;
+
+	if (!told || world_size < known->world_size ||
+	    (rank == known->rank && world_size == known->world_size))
+		return false;
+	*known =
+		(struct gt_rank){ .rank = rank, .world_size = world_size, .source = GT_RANK_TORCH };
+	return true;
+}
+
+void gtrace_inject_rank(uint32_t rank, uint32_t world_size)
+{
+	struct gt_msg_rank msg = { .rank_source = GT_RANK_TORCH };
+
+	if (rank >= world_size)
+		return;
+	atomic_store(&group, (uint64_t)world_size << 32 | rank);
+	if (!inj_live_alive() || !take_group())
+		return;
+	msg.rank = rank;
+	msg.world_size = world_size;
+	inj_transport_send(GT_MSG_RANK, &msg, sizeof(msg), RANK_WAIT_MS);
+}
+
 /* ---- the session ---- */
 
 static int say_hello(int arena_fd)
@@ -240,6 +273,7 @@ static void start(void)
 
 	if (!read_environment())
 		return;
+	take_group();
 	if (inj_steps_init() < 0)
 		inj_log(GT_LOG_WARN, "cannot use the step range '%s'", inj_config.step_range);
 	if (inj_nsight())

@@ -87,6 +87,12 @@ GT_EXPORT void gtrace_inject_pop(void);
 /* Not 0 while ranges are wanted; not written, and valid for ever. */
 GT_EXPORT const _Atomic uint32_t *gtrace_inject_ranges(void);
 
+/*
+ * The process has this rank in a group of so many, as the program says itself. It counts unless a
+ * launcher knows of a larger group. At any time.
+ */
+GT_EXPORT void gtrace_inject_rank(uint32_t rank, uint32_t world_size);
+
 /* A warning for the user; on stderr where this process is not traced. */
 GT_EXPORT void gtrace_inject_warn(const char *text);
 

@@ -185,6 +185,17 @@ static void take_device(struct gt_client *client, const struct gt_msg_device *de
 	gt_recorder_device(client->recorder, device);
 }
 
+/* A file that is open keeps its name and what it says. */
+static void take_rank(struct gt_client *client, const struct gt_msg_rank *rank)
+{
+	struct gt_msg_hello *hello = &client->info.hello;
+
+	hello->rank = rank->rank;
+	hello->world_size = rank->world_size;
+	hello->rank_source = (uint8_t)rank->rank_source;
+	gt_recorder_rank(client->recorder, rank);
+}
+
 static void take_log(struct gt_client *client, const struct gt_msg_log *log)
 {
 	static const char enough[] = "further lines of this process are left out";
@@ -218,6 +229,8 @@ static int take(struct gt_client *client, const union gt_message *msg, int fd, s
 		take_phase(client, &msg->phase);
 	else if (msg->hdr.type == GT_MSG_DEVICE)
 		take_device(client, &msg->device);
+	else if (msg->hdr.type == GT_MSG_RANK)
+		take_rank(client, &msg->rank);
 	else
 		client->orderly = true; /* BYE */
 	return 0;

@@ -18,6 +18,8 @@ static bool is_whole(const union gt_message *msg, size_t size)
 		return size == sizeof(msg->phase);
 	case GT_MSG_DEVICE:
 		return size == sizeof(msg->device);
+	case GT_MSG_RANK:
+		return size == sizeof(msg->rank);
 	case GT_MSG_BYE:
 		return size == sizeof(msg->cycle);
 	case GT_MSG_LOG:

@@ -15,6 +15,7 @@ union gt_message {
 	struct gt_msg_hello hello; /* its strings are terminated, as are those of device */
 	struct gt_msg_phase phase;
 	struct gt_msg_device device;
+	struct gt_msg_rank rank;
 	struct gt_msg_log log;
 	struct gt_msg_cycle cycle;
 	char bytes[GT_MSG_MAX];

@@ -11,6 +11,7 @@ static const struct {
 	[GT_RANK_PMIX] = { "PMIX_RANK", NULL },
 	[GT_RANK_PMI] = { "PMI_RANK", "PMI_SIZE" },
 	[GT_RANK_SLURM] = { "SLURM_PROCID", "SLURM_NTASKS" },
+	[GT_RANK_TORCH] = { "torch.distributed", NULL }, /* no variable; told later */
 };
 
 /* text as a number below 2^31; false when it is anything else. */
@@ -50,7 +51,7 @@ void gt_rank_from_env(char *(*lookup)(const char *name), struct gt_rank *ret)
 	const char *refused = NULL, *text;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(launchers); i++) {
+	for (i = 0; i < GT_RANK_TORCH; i++) {
 		*ret = (struct gt_rank){ .source = (enum gt_rank_source)i };
 		text = launchers[i].rank ? lookup(launchers[i].rank) : NULL;
 		if (!text || !*text)
@@ -60,7 +61,7 @@ void gt_rank_from_env(char *(*lookup)(const char *name), struct gt_rank *ret)
 		else if (!is_batch_script(lookup, ret))
 			break;
 	}
-	if (i == ARRAY_SIZE(launchers))
+	if (i == GT_RANK_TORCH)
 		*ret = (struct gt_rank){ .source = GT_RANK_NONE };
 	else
 		parse_number(find_world_size(lookup, ret->source), &ret->world_size);

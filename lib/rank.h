@@ -22,7 +22,7 @@ struct gt_rank {
  */
 void gt_rank_from_env(char *(*lookup)(const char *name), struct gt_rank *ret);
 
-/* The variable that gave the rank, "none" for GT_RANK_NONE. */
+/* The variable that gave the rank, or "torch.distributed"; "none" for GT_RANK_NONE. */
 const char *gt_rank_source_name(enum gt_rank_source source);
 
 #endif

@@ -147,6 +147,13 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 	}
 }
 
+void gt_recorder_rank(struct gt_recorder *rec, const struct gt_msg_rank *rank)
+{
+	rec->hello.rank = rank->rank;
+	rec->hello.world_size = rank->world_size;
+	rec->hello.rank_source = (uint8_t)rank->rank_source;
+}
+
 void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
 {
 	size_t i;

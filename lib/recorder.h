@@ -78,6 +78,7 @@ int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_
 /* News from the socket; to be called between drains. */
 void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
 void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device);
+void gt_recorder_rank(struct gt_recorder *rec, const struct gt_msg_rank *rank);
 
 /*
  * A plan that the process was told of, but that may yet be taken back: what happens in its steps

@@ -26,6 +26,7 @@ enum gt_msg_type {
 	GT_MSG_DEVICE = 3, /* one GPU's properties; before the first window ends */
 	GT_MSG_LOG = 4,    /* a line for the user */
 	GT_MSG_BYE = 5,    /* orderly end of the process */
+	GT_MSG_RANK = 6,   /* the rank is another one than HELLO's */
 	/* collector to target */
 	GT_MSG_DRAINED = 32, /* every launch of this cycle has its GPU record: switch off */
 	GT_MSG_STOP = 33,    /* close what is open, become inert */
@@ -48,6 +49,7 @@ enum gt_rank_source {
 	GT_RANK_PMIX = 3,
 	GT_RANK_PMI = 4,
 	GT_RANK_SLURM = 5,
+	GT_RANK_TORCH = 6, /* torch.distributed's process group */
 };
 
 enum gt_door { GT_DOOR_CUDA = 1, GT_DOOR_NVTX = 2, GT_DOOR_PYTHON = 3, GT_DOOR_API = 4 };
@@ -160,6 +162,14 @@ struct gt_msg_log {
 	uint32_t level;     /* enum gt_log_level */
 	uint32_t len_bytes; /* of text, no NUL */
 	char text[1024];
+};
+
+struct gt_msg_rank { /* as in HELLO */
+	struct gt_msg_hdr hdr;
+	uint32_t rank;
+	uint32_t world_size;
+	uint32_t rank_source;
+	uint32_t reserved;
 };
 
 struct gt_msg_cycle { /* DRAINED, STOP, CANCEL, BYE */

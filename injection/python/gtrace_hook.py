@@ -185,6 +185,7 @@ TORCH = (
     "torch",
     "torch._dynamo.eval_frame",
     "torch.autograd.profiler",
+    "torch.distributed.distributed_c10d",
     "torch.optim.optimizer",
     "torch.profiler.profiler",
 )

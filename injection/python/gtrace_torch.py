@@ -1,5 +1,6 @@
 """What is done to torch: the end of each optimizer step is marked, gtrace steps aside while the
-program's own torch.profiler uses the GPU, and the injection library gets to see torch's operators.
+program's own torch.profiler uses the GPU, and the injection library gets to see torch's operators
+and the rank in torch.distributed.
 gtrace_hook.py calls HOOKS with each module of torch that is imported.
 """
 
@@ -194,6 +195,29 @@ def _hook_torch_profiler(module):
         _wrap_profiler(cls, ["prepare_trace", "start_trace"], "stop_trace")
 
 
+# ---- the rank ----
+
+
+def _hook_distributed(module):
+    """Processes of one's own, as of multiprocessing, have no rank from a launcher."""
+    from functools import wraps
+
+    init = module.init_process_group
+
+    @wraps(init)
+    def init_and_tell(*args, **kwargs):
+        result = init(*args, **kwargs)
+        try:
+            from ctypes import CDLL
+
+            CDLL(PATH).gtrace_inject_rank(module.get_rank(), module.get_world_size())
+        except FAILURES as error:
+            give_up("the hook in torch.distributed", error)
+        return result
+
+    module.init_process_group = init_and_tell
+
+
 # ---- torch's operators ----
 
 
@@ -242,6 +266,7 @@ HOOKS = {
     "torch": _hook_torch,
     "torch._dynamo.eval_frame": _hook_dynamo,
     "torch.autograd.profiler": _hook_autograd_profiler,
+    "torch.distributed.distributed_c10d": _hook_distributed,
     "torch.optim.optimizer": _hook_optimizer,
     "torch.profiler.profiler": _hook_torch_profiler,
 }

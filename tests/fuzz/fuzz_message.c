@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(offsetof(struct gt_msg_log, text) + msg->log.len_bytes <= size);
 		break;
 	case GT_MSG_PHASE:
+	case GT_MSG_RANK:
 	case GT_MSG_BYE:
 		break;
 	default:

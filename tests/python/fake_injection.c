@@ -105,6 +105,14 @@ const _Atomic uint32_t *gtrace_inject_ranges(void)
 	return &wanted;
 }
 
+void gtrace_inject_rank(uint32_t rank, uint32_t world_size)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u/%u", rank, world_size);
+	say_text("rank", text);
+}
+
 void gtrace_inject_warn(const char *text)
 {
 	say_text("warn", text);

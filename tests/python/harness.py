@@ -88,12 +88,14 @@ class Done:
 
 
 def run(place, argv, env=None, log='calls'):
-    """Run argv in place; its environment is ours without Python's and gtrace's variables."""
+    """Run argv in place; its environment is ours without the variables of Python, gtrace and
+    launchers."""
     path = os.path.join(place.path, log)
     if os.path.exists(path):
         os.unlink(path)
     clean = {name: value for name, value in os.environ.items()
-             if not name.startswith(('PYTHON', 'GTRACE_', 'FAKE_', 'LD_'))}
+             if not name.startswith(('PYTHON', 'GTRACE_', 'FAKE_', 'LD_', 'RANK', 'WORLD_SIZE', 'OMPI_',
+                                     'PMI', 'SLURM_'))}
     process = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                              cwd=place.path, timeout=TIMEOUT_S,
                              env={**clean, 'FAKE_LOG': path, 'PYTHONDONTWRITEBYTECODE': '1',

@@ -183,6 +183,19 @@ log("outer")
 
 
 @case
+def rank_in_a_process_group(hook):
+    with Place() as place:
+        for torch, done in each_run(hook, place, '''
+if torch.distributed.is_available():
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("store"),
+                                         rank=0, world_size=1)
+''', version=(1, 13)):
+            equal((torch, [line.split()[:2] for line in done.lines if line.startswith('rank')]),
+                  (torch, [['rank', '0/1']]))
+
+
+@case
 def isolated_python_is_hooked_from_c(hook):
     with Place() as place:
         each(hook, place, '''

@@ -98,6 +98,13 @@ void gt_recorder_wake(const struct gt_recorder *rec)
 	fake.wakes++;
 }
 
+void gt_recorder_rank(struct gt_recorder *rec, const struct gt_msg_rank *rank)
+{
+	(void)rec;
+	fake.rank = rank->rank;
+	fake.interleaved |= fake.busy;
+}
+
 static void work(struct gt_recorder *rec, struct gt_recorder_report *report)
 {
 	const struct gt_recorder_config *config = &rec->config;

@@ -20,6 +20,7 @@ struct fake_recorder {
 	int phases, devices, drains, finishes, frees, wakes;
 	bool held;        /* by a plan that is not decided on */
 	int alive;        /* recorders */
+	uint32_t rank;    /* the last one told */
 	bool died;        /* the last finish */
 	bool flush_due;   /* the last drain */
 	bool busy;        /* in a worker thread */

@@ -12,6 +12,10 @@ static void whole_life(void **state)
 {
 	const struct gt_msg_device device = { .hdr = PEER_HDR(GT_MSG_DEVICE, sizeof(device)),
 					      .name = "H100" };
+	const struct gt_msg_rank rank = { .hdr = PEER_HDR(GT_MSG_RANK, sizeof(rank)),
+					  .rank = 5,
+					  .world_size = 8,
+					  .rank_source = GT_RANK_TORCH };
 	struct gt_recorder_closed closed = { .cycle = 1, .complete = true };
 
 	(void)state;
@@ -31,6 +35,7 @@ static void whole_life(void **state)
 	assert_int_equal(fake.devices, 1);
 	assert_memory_equal(fake.path, "client 7 pid ", 13);
 
+	peer_send(peer, &rank, sizeof(rank), 0);
 	fake.report = (struct gt_recorder_report){
 		.step = 9,
 		.phase = GT_PHASE_OVER,
@@ -42,6 +47,10 @@ static void whole_life(void **state)
 	peer_send_phase(peer, GT_WHAT_OFF);
 	owner_run_until(&seen.closed, 1);
 	assert_int_equal(seen.info.step, 9);
+	assert_int_equal(seen.info.hello.rank, 5);
+	assert_int_equal(seen.info.hello.world_size, 8);
+	assert_int_equal(seen.info.hello.rank_source, GT_RANK_TORCH);
+	assert_int_equal(fake.rank, 5);
 	assert_int_equal(seen.info.files, 1);
 	assert_int_equal(fake.finishes, 0);
 	fake.report.closed_count = 0;
