@@ -20,6 +20,7 @@ import time
 import traceback
 
 import check_ops
+import check_tools
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = []
@@ -282,7 +283,9 @@ def own_profiler(where):
         if where in ('before', 'after'):    # the two profilers are not on at the same time
             assert len(traces) == 1 and len(traces[0].kernels) > 300, [t.health for t in traces]
             traces[0].expect_whole()
-        elif where == 'inside':
+        elif where == 'schedule':
+            assert 'the window at step 3 is left out' in run.log and not traces, run.log
+        elif where in ('inside', 'thread'):
             assert 'torch.profiler' in traces[0].health['reason'], traces[0].health
         return '%s; %s' % ([line for line in run.log.splitlines() if line.startswith('profiled')][0],
                            [(len(t.kernels), t.health['complete'], t.steps) for t in traces])
@@ -290,7 +293,7 @@ def own_profiler(where):
     return case(check)
 
 
-for place in ('before', 'inside', 'after', 'all'):
+for place in ('before', 'inside', 'after', 'all', 'thread', 'schedule'):
     own_profiler(place)
 
 
@@ -445,19 +448,19 @@ def main():
     if not run.tracecheck:
         print('tracecheck.py is not there: traces are not held against it')
     results = collections.Counter()
-    for check in CASES + check_ops.CASES:
+    for check in CASES + check_ops.CASES + check_tools.CASES:
         if not any(part in check.__name__ for part in args.k.split(',')):
             continue
         begin = time.time()
         try:
-            run.errors, run.log = [], ''
+            run.errors, run.log, run.lacks = [], '', 'needs 2 GPUs'
             said = check(run)
             assert not run.errors, run.errors[:5]
             verdict = 'skipped' if said is None else 'passed'
         except Exception:       # any failure is a result, the other cases still run
             said, verdict = traceback.format_exc(limit=-2)[-1800:], 'failed'
         results[verdict] += 1
-        print('%-7s %-24s %5.1f s  %s' % (verdict, check.__name__, time.time() - begin, said or 'needs 2 GPUs'), flush=True)
+        print('%-7s %-24s %5.1f s  %s' % (verdict, check.__name__, time.time() - begin, said or run.lacks), flush=True)
     print('%d passed, %d failed, %d skipped' % (results['passed'], results['failed'], results['skipped']))
     return 1 if results['failed'] else 0
 
