@@ -18,7 +18,7 @@ static const char *options[] = { "--active", "3" };
 static struct gt_container_setup setup = {
 	.program = "/usr/local/bin/gtrace",
 	.injection = "/usr/local/lib/gtrace/libgtrace-inject.so",
-	.output_dir = "/home/me/out",
+	.output_dir = "/data/out",
 	.options = (char *const *)options,
 	.option_count = 2,
 	.lookup = lookup,
@@ -49,13 +49,13 @@ static const char *runtime_of(const char *text)
 
 #define MOUNTS                                                \
 	"-v /usr/local/bin/gtrace:/opt/gtrace/bin/gtrace:ro " \
-	"-v /usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro -v /home/me/out:/traces "
+	"-v /usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro -v /data/out:/traces "
 #define BINDS                                                     \
 	"--bind /usr/local/bin/gtrace:/opt/gtrace/bin/gtrace:ro " \
-	"--bind /usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro --bind /home/me/out:/traces "
+	"--bind /usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro --bind /data/out:/traces "
 #define LIST                                               \
 	"/usr/local/bin/gtrace:/opt/gtrace/bin/gtrace:ro," \
-	"/usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro,/home/me/out:/traces "
+	"/usr/local/lib/gtrace:/opt/gtrace/lib/gtrace:ro,/data/out:/traces "
 #define RUN "/opt/gtrace/bin/gtrace run --active 3 -o /traces -- "
 
 static void expect(const char *text, const char *expected)
@@ -162,7 +162,7 @@ static void where_it_was_built(void **state)
 	setup.injection = "/src dir/build/libgtrace-inject.so";
 	setup.option_count = 0;
 	expect("docker run image ls",
-	       "docker run -v '/src dir/build:/opt/gtrace/bin:ro' -v /home/me/out:/traces image "
+	       "docker run -v '/src dir/build:/opt/gtrace/bin:ro' -v /data/out:/traces image "
 	       "/opt/gtrace/bin/gtrace run -o /traces -- ls");
 	setup = installed;
 }
