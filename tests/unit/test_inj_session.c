@@ -1,4 +1,5 @@
 #include "session_rig.h"
+#include "events.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -236,7 +237,8 @@ static void steps_for_ever(void)
 	inj_start(GT_DOOR_API); /* false when it was told to stop before it returned */
 	while (inj_alive()) {
 		inj_step(GT_STEP_API, 0);
-		usleep(100);
+		/* until the control thread has followed, which nobody tells when that has ended */
+		inj_control_wait(inj_control_post(), 50);
 	}
 	check(!inj_recording());
 	inj_step(GT_STEP_API, 0);
