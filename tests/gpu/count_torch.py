@@ -10,26 +10,14 @@ import tempfile
 
 import torch
 
-import gpt
+import programs
+
+STEPS = {'eager': programs.eager, 'compile': programs.compiled, 'graph': programs.graph}
 
 
 def main():
-    mode = sys.argv[1]
     torch.manual_seed(0)
-    model = gpt.GPT().cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    data = torch.randint(0, 1024, (8, 129), device='cuda')
-    forward = torch.compile(model) if mode == 'compile' else model
-    graph = gpt.capture(model, data) if mode == 'graph' else None
-
-    def step():
-        if graph:
-            graph.replay()
-        else:
-            optimizer.zero_grad(set_to_none=True)
-            gpt.loss_of(forward, data).backward()
-        optimizer.step()
-
+    step = STEPS[sys.argv[1]]()
     for _ in range(3):
         step()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as prof:
