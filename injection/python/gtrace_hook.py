@@ -161,7 +161,7 @@ def recording(on):
         if not _nvtx:
             _nvtx = load("gtrace_nvtx")
             _nvtx.set_up(profiler)
-        _nvtx.recording(profiler, on)
+        _nvtx.recording(on)
 
 
 def begin_stacks(torch=None):

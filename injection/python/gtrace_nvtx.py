@@ -9,6 +9,7 @@ from threading import get_ident
 from gtrace_hook import FAILURES, give_up
 
 _gone = False  # for good
+_profiler = None  # torch.autograd.profiler
 _thread = None  # on which it is on
 _depth = 0  # of record_function() on it, of those that began since
 _due = False  # to be switched off when the outermost one ends
@@ -17,6 +18,8 @@ _due = False  # to be switched off when the outermost one ends
 def set_up(profiler):
     """A thread can have one profiler: when the program turns to its own, ours goes. profiler is the
     module torch.autograd.profiler."""
+    global _profiler
+    _profiler = profiler
     for name in ("_prepare_profiler", "_enable_profiler"):
         original = getattr(profiler, name, None)
         if original:
@@ -46,27 +49,51 @@ def _after_ours(original):
 
 def _deeper(original):
     @wraps(original)
-    def enter(*args):
+    def enter(self, *args):
         global _depth
-        _depth += _thread == get_ident()
-        return original(*args)
+        if _thread == get_ident():
+            _depth += 1
+            self._gtrace_thread = _thread
+        return original(self, *args)
 
     return enter
 
 
 def _back(original):
     @wraps(original)
-    def leave(*args):
+    def leave(self, *args):
         global _depth
+        began = self.__dict__.pop("_gtrace_thread", None)
+        # The program's profiler came and went in it: torch complains unless ours is on again.
+        alone = began == get_ident() and not _thread and _on()
         try:
-            return original(*args)
+            return original(self, *args)
         finally:
-            if _depth and _thread == get_ident():
+            if alone:
+                _off()
+            elif _depth and _thread == get_ident():
                 _depth -= 1
                 if _due and not _depth:
                     _off()
 
     return leave
+
+
+def _on():
+    """Is ours on now? Not where the program's own is, and for good where it cannot be had."""
+    global _gone, _thread
+    try:
+        from torch import autograd
+
+        if not _gone and not autograd._profiler_enabled():
+            config = autograd.ProfilerConfig(autograd.ProfilerState.NVTX, False, False, False,
+                                             False, False, _profiler._ExperimentalConfig())
+            autograd._enable_profiler(config, set())
+            _thread = get_ident()
+    except FAILURES as error:
+        _gone = True
+        give_up("torch's NVTX profiler", error)
+    return _thread == get_ident()
 
 
 def _off():
@@ -81,22 +108,12 @@ def _off():
         give_up("torch's NVTX profiler", error)
 
 
-def recording(profiler, on):
+def recording(on):
     """On the main thread."""
-    global _due, _gone, _thread
-    from torch import autograd
-
+    global _due
     # Torch complains of a range that has begun with the profiler and ends without.
     _due = bool(_thread and _depth and not on)
-    try:
-        if on and not (_gone or _thread or autograd._profiler_enabled()):
-            state = autograd.ProfilerState.NVTX
-            config = autograd.ProfilerConfig(state, False, False, False, False, False,
-                                             profiler._ExperimentalConfig())
-            autograd._enable_profiler(config, set())
-            _thread = get_ident()
-        elif _thread and not on and not _due:
-            _off()
-    except FAILURES as error:
-        _gone = True
-        give_up("torch's NVTX profiler", error)
+    if on and not _thread:
+        _on()
+    elif _thread and not on and not _due:
+        _off()

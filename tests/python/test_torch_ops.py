@@ -260,6 +260,28 @@ with torch.profiler.record_function("outer"):
 
 
 @case
+def by_nvtx_a_range_may_hold_the_program_s_profiler(gtrace):
+    """It begins with ours and ends after the other one: ours is on again for that."""
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        script = place.write('holds.py', '''
+import torch
+import gtrace_hook
+from torch.autograd.profiler import profile, record_function
+gtrace_hook.recording(True)
+with record_function("outer"):
+    with profile() as own:
+        with record_function("inner"):
+            torch.ones(1)
+    print(torch.autograd._profiler_enabled(), [row.key for row in own.key_averages() if row.key != "[memory]"])
+print(torch.autograd._profiler_enabled())
+''')
+        err = re.compile('(?s)(?!.*Exception in RecordFunction callback).*')
+        done = gtrace.run(place, [python, script], [], {'GTRACE_OPS': 'nvtx'}, err)
+        equal(done.out, "False ['inner', 'aten::ones', 'aten::empty', 'aten::fill_']\nFalse\n")
+
+
+@case
 def by_nvtx_a_program_may_end_in_its_window(gtrace):
     """Torch says nothing of a profiler that is still on."""
     python = gtrace.torches[0][0]
