@@ -5,6 +5,7 @@
 #include "base.h"
 #include "cmd.h"
 #include "cuda_driver.h"
+#include "doctor.h"
 #include "gtrace.h"
 
 #define BYTES 4096
@@ -24,8 +25,7 @@ static const char ptx[] = ".version 7.0\n"
 			  "	ret;\n"
 			  "}\n";
 
-/* The functions that failed so far. */
-static int failures;
+static int status;
 
 static bool works(const struct gt_cuda_driver *driver, int error, const char *what)
 {
@@ -33,7 +33,10 @@ static bool works(const struct gt_cuda_driver *driver, int error, const char *wh
 
 	if (!error)
 		return true;
-	failures++;
+	if (error == GT_CUDA_OUT_OF_MEMORY || error == GT_CUDA_DEVICE_UNAVAILABLE)
+		status = GT_DOCTOR_GPU_TAKEN;
+	else if (!status)
+		status = STATUS_FAILURE;
 	gt_cuda_error_name(driver, error, name, sizeof(name));
 	printf("self-test: %s: %s\n", what, name);
 	return false;
@@ -61,7 +64,7 @@ static void use_gpu(void)
 
 	if (gt_cuda_driver_open(&cuda, &err) < 0) {
 		printf("self-test: %s\n", err.msg);
-		failures++;
+		status = STATUS_FAILURE;
 		return;
 	}
 	if (!works(&cuda, cuda.cuInit(0), "cuInit()") ||
@@ -91,5 +94,5 @@ int cmd_self_test(int argc, char **argv)
 		take_steps();
 	else
 		use_gpu();
-	return failures ? STATUS_FAILURE : 0;
+	return status;
 }

@@ -70,6 +70,9 @@ void gt_doctor_python(struct gt_doctor *doctor);      /* doctor_python.c */
 void gt_doctor_gpu(struct gt_doctor *doctor);         /* doctor_gpu.c */
 void gt_doctor_cupti(struct gt_doctor *doctor);       /* doctor_cupti.c */
 
+/* Exit status of that program: others have the GPU, and there is no room for it. */
+#define GT_DOCTOR_GPU_TAKEN 4
+
 /* Run a small program under 'gtrace run', and look into its trace. doctor_trace.c */
 void gt_doctor_trace(struct gt_doctor *doctor);
 

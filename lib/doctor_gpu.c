@@ -232,7 +232,6 @@ void gt_doctor_gpu(struct gt_doctor *doctor)
 	char library[1024], text[1024], reason[64] = "";
 	struct gt_child child;
 
-	look_at_devices(doctor);
 	if (!gt_doctor_child(doctor, "gpu.driver", &child, ask_driver, NULL))
 		return;
 	if (gt_doctor_value(&child, "version", text, sizeof(text)))
@@ -257,5 +256,8 @@ void gt_doctor_gpu(struct gt_doctor *doctor)
 		say_devices(doctor, &child);
 	}
 	gt_child_release(&child);
+	/* Where it works, those of other jobs may well be closed to this user. */
+	if (doctor->gpu != GT_DOCTOR_GPU_WORKS)
+		look_at_devices(doctor);
 	look_at_counters(doctor);
 }

@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -254,6 +255,13 @@ static void judge(struct gt_doctor *doctor, const struct gt_child *child, const 
 			      child->status < 0 ? ", and the driver does not let it be killed"
 						: "");
 		gt_doctor_fix(doctor, "see dmesg; on a slow machine --timeout 30");
+	} else if (child->status >= 0 && WIFEXITED(child->status) &&
+		   WEXITSTATUS(child->status) == GT_DOCTOR_GPU_TAKEN) {
+		find_reason(child, reason, sizeof(reason));
+		gt_doctor_add(doctor, NAME, GT_DOCTOR_WARNING,
+			      "not tried, as others have the first GPU: %s", reason);
+		gt_doctor_fix(doctor, "call it when the GPU is free, or for another one with "
+				      "CUDA_VISIBLE_DEVICES");
 	} else if (read_trace(dir, &seen, &err) < 0) {
 		find_reason(child, reason, sizeof(reason));
 		gt_doctor_add(doctor, NAME, GT_DOCTOR_PROBLEM, "%s%s%s", err.msg,

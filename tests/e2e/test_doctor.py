@@ -143,6 +143,20 @@ def test_records_that_never_come(case):
     expect(found, 'trace.self_test', 'problem')
 
 
+@each(memory=[2], exclusive=[46])
+def test_a_gpu_that_others_have(case, error):
+    """Which says nothing about tracing."""
+    found, status = doctor(case, faults=f'context_error={error}')
+    check_equal(status, 0, 'status')
+    expect(found, 'trace.self_test', 'warning', 'others have the first GPU', 'cuDevicePrimaryCtxRetain()')
+
+
+def test_a_program_that_fails(case):
+    found, status = doctor(case, faults='context_error=719')
+    check_equal(status, 1, 'status')
+    expect(found, 'trace.self_test', 'problem', 'cuDevicePrimaryCtxRetain()')
+
+
 def test_without_the_compiler_of_the_driver(case):
     found, status = doctor(case, faults='no_compiler')
     check_equal(status, 0, 'status')

@@ -299,6 +299,8 @@ static CUresult primary_retain(CUcontext *ret, CUdevice dev)
 {
 	if (!valid_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (simgpu_faults()->context_error)
+		return (CUresult)simgpu_faults()->context_error;
 	pthread_mutex_lock(&sim_lock);
 	*ret = context_of_device(dev);
 	pthread_mutex_unlock(&sim_lock);

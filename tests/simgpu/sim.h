@@ -31,6 +31,7 @@ enum sim_layout { SIM_11_8, SIM_12_0, SIM_12_8, SIM_13_0, SIM_13_3, SIM_LAYOUT_M
 	X(init_error, 0, "cuInit fails with this error")                                         \
 	X(init_hangs, 0, "cuInit never returns, and only SIGKILL ends it")                       \
 	X(init_crashes, 0, "cuInit ends the process by SIGKILL")                                 \
+	X(context_error, 0, "cuDevicePrimaryCtxRetain fails with this error")                    \
 	X(no_compiler, 0, "cuModuleLoadData fails with CUDA_ERROR_JIT_COMPILER_NOT_FOUND")       \
 	X(slow, 1, "every duration on the device is N times as long")                            \
 	X(hostile_names, 0, "kernel names get quotes, newlines, bad UTF-8 or 64 KiB")            \

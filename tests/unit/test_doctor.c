@@ -2,6 +2,7 @@
 #include "base.h"
 #include "doctor.h"
 
+#include <dlfcn.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,6 +174,33 @@ static void kinds(void **state)
 	unsetenv("APPTAINER_CONTAINER");
 }
 
+/* A container that has the device, but not the driver's library. */
+static void a_gpu_without_its_library(void **state)
+{
+	struct gt_signals signals;
+	struct gt_err err;
+	char path[128];
+
+	(void)state;
+	if (dlopen("libcuda.so.1", RTLD_LAZY))
+		skip();
+	put("/dev/nvidiactl", "");
+	put("/proc/driver/nvidia/params",
+	    "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n");
+	snprintf(path, sizeof(path), "%s/dev/nvidiactl", root);
+	assert_int_equal(chmod(path, 0), 0);
+	assert_int_equal(gt_signals_init(&signals, &err), 0);
+	doctor.signals = &signals;
+	doctor.timeout_ms = 600000;
+	gt_doctor_gpu(&doctor);
+	gt_signals_release(&signals);
+	assert_int_equal(doctor.gpu, GT_DOCTOR_GPU_BROKEN);
+	assert_int_equal(level_of("gpu.driver", "no driver library"), GT_DOCTOR_PROBLEM);
+	assert_int_equal(level_of("gpu.counters", "for root alone"), GT_DOCTOR_OK);
+	/* to root nothing is closed */
+	assert_int_equal(level_of("gpu.permission", path), geteuid() ? (int)GT_DOCTOR_PROBLEM : -1);
+}
+
 /* What is not right makes the difference to the verdict, and a finding's bytes do no harm. */
 static void printed(void **state)
 {
@@ -237,6 +265,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_of_version_1, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(memory_that_makes_no_sense, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(kinds, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(a_gpu_without_its_library, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(printed, make_root, remove_root),
 		cmocka_unit_test(values_of_a_child),
 	};
