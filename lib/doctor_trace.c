@@ -77,7 +77,7 @@ static bool make_dir(char *ret, size_t len)
 	return false;
 }
 
-/* With what is in it, down to one directory below. */
+/* With what is in it, down to a few directories below. */
 static void remove_dir(const char *dir, int depth)
 {
 	DIR *stream = opendir(dir);
@@ -320,5 +320,5 @@ void gt_doctor_trace(struct gt_doctor *doctor)
 	if (!doctor->preflight.injection[0] || !make_dir(dir, sizeof(dir)))
 		return;
 	run_in(doctor, dir);
-	remove_dir(dir, 1);
+	remove_dir(dir, 4);
 }
