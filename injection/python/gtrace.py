@@ -257,3 +257,35 @@ class profile:
             return result
 
         return call_async if _is_async(function) else call
+
+
+# ---- IPython and Jupyter ----
+
+
+def load_ipython_extension(shell):
+    """%load_ext gtrace: there is %%gtrace from now on."""
+
+    def magic(line, cell):
+        """%%gtrace [NAME]: this cell is a range of that name ("cell") and a step of its own."""
+        # A captured range has the steps of the program itself.
+        captured = os.environ.get("GTRACE_CAPTURE", "").startswith("nvtx")
+        mark = _nothing if captured else step
+        mark()
+        try:
+            with range(line.strip() or "cell"):
+                result = shell.run_cell(cell)
+        finally:
+            mark()
+        _pass_on(result)
+
+    shell.register_magic_function(magic, "cell", "gtrace")
+
+
+def _pass_on(result):
+    """Fail as the cell did, so that those below do not run. Why has been shown already."""
+    error = result.error_in_exec
+    if error is None and result.error_before_exec is not None:
+        error = RuntimeError("the cell did not run")  # its SyntaxError would be shown again
+    if error is not None:
+        error._render_traceback_ = list
+        raise error
