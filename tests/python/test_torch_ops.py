@@ -301,6 +301,36 @@ print(torch.autograd._profiler_enabled())
 
 
 @case
+def for_nsight_they_are_ranges(gtrace):
+    """Those of a window, as a stand-in for Nsight Systems hears of them, nest as they do in a trace."""
+    python = gtrace.torches[0][0]
+    with Place() as place:
+        (thread,), _ = told(gtrace.trace(place, python, 'mlp'))
+        nsys, log = f'{gtrace.build}/simgpu/nsys', f'{place.path}/log'
+        if not os.path.exists(nsys):
+            raise Skip('no stand-in for nsys: run make simgpu')
+        done = run(place, [f'{gtrace.build}/gtrace', 'run', '--nsight', '--quiet', '--skip-first', '3', '--wait',
+                           '0', '--active', str(LAST - FIRST + 1), '--', python, f'{HERE}/ops_models.py', 'mlp',
+                           str(STEPS)], {'PATH': f'{nsys}:{os.environ["PATH"]}', 'FAKE_NSYS_LOG': log})
+        equal((done.status, done.err), (0, f'gtrace: warning: Nsight Systems was not told to record in step '
+                                           f'{FIRST}: CUDA is not in use yet\n'))
+        ranges, depth, inside = [], 0, False
+        with open(log) as lines:
+            for line in lines:
+                what, _, text = line.rstrip().partition(' ')
+                if what == 'begin':
+                    inside = int(text.partition('#')[2]) in range(FIRST, LAST + 1)
+                elif what == 'push':
+                    if inside:
+                        ranges.append((text.partition(':')[2], depth))
+                    depth += 1
+                elif what == 'pop':
+                    depth -= 1
+        equal(depth, 0)
+        equal(ranges, [(name, level) for _, name, level, *_ in thread])
+
+
+@case
 def without_shapes_or_flops_when_not_asked_for(gtrace):
     python = gtrace.torches[0][0]
     for options, shapes, flops in ([], 1, 1), (['--no-flops'], 1, None), (['--no-shapes'], None, None):
