@@ -97,7 +97,9 @@ static bool set_source(const char *source)
 		if (strcmp(source ? source : "auto", known[i].name))
 			continue;
 		inj_config.sources = known[i].sources | 1U << GT_STEP_CAPTURE;
-		inj_config.mode = inj_config.schedule.capture ? GT_MODE_STEPS : known[i].mode;
+		inj_config.mode = inj_config.schedule.capture || inj_config.schedule.on_demand
+					  ? GT_MODE_STEPS
+					  : known[i].mode;
 		return true;
 	}
 	return false;

@@ -220,7 +220,7 @@ void inj_window_plan(const struct gt_msg_plan *msg)
 	if (follows_steps())
 		follow_steps(UINT32_MAX);
 	taken = inj_steps_plan(&plan, &step);
-	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, plan.cycle, step);
+	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, msg->id, step);
 }
 
 void inj_window_cancel(uint64_t cycle)

@@ -33,6 +33,7 @@ struct gt_client {
 	uint64_t drained_cycles; /* so many have every record */
 	uint64_t drained_told;   /* so many the process knows of */
 	struct gt_plan plan;     /* that was proposed last */
+	uint32_t plan_id;        /* its own */
 	struct gt_plan plan_was; /* that recorder and process know of */
 	bool plan_new;           /* they are to hear of it, */
 	bool plan_decided;       /* and of what became of the one they know of: */
@@ -151,7 +152,7 @@ static int take_hello(struct gt_client *client, const struct gt_msg_hello *hello
 
 static void take_answer(struct gt_client *client, const struct gt_msg_phase *phase)
 {
-	if (client->info.plan_state != GT_PLAN_ASKED || phase->cycle != client->plan.cycle)
+	if (client->info.plan_state != GT_PLAN_ASKED || phase->cycle != client->plan_id)
 		return; /* to what was taken back meanwhile */
 	client->info.plan_state = phase->what == GT_WHAT_PLAN_TAKEN ? GT_PLAN_TAKEN : GT_PLAN_LATE;
 	client->info.plan_step = (uint32_t)phase->value;
@@ -264,6 +265,7 @@ bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan)
 	if (!client->recorder || client->gone || client->stopping || client->fd < 0)
 		return false;
 	client->plan = *plan;
+	client->plan_id++;
 	client->plan_new = true;
 	client->info.plan_state = GT_PLAN_ASKED;
 	client->kicked = true;
@@ -313,7 +315,7 @@ static void follow_plans(struct gt_client *client)
 	client->plan_new = false;
 	client->plan_was = client->plan;
 	gt_recorder_hold(client->recorder, &client->plan);
-	if (client->fd >= 0 && !gt_message_send_plan(client->fd, &client->plan)) {
+	if (client->fd >= 0 && !gt_message_send_plan(client->fd, &client->plan, client->plan_id)) {
 		gt_recorder_wake(client->recorder);
 		return;
 	}

@@ -93,6 +93,8 @@ static int add_client(struct gt_collector *collector, int fd, const struct ucred
 	for (i = collector->client_count - 1; i-- > 0;)
 		if (gt_client_pid(collector->clients[i]) == cred->pid)
 			gt_client_replaced(collector->clients[i]);
+	if (collector->stopped)
+		gt_client_stop(collector->clients[collector->client_count - 1]);
 	return 0;
 }
 
@@ -154,7 +156,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 	collector->clients = NULL;
 	collector->client_count = 0;
 	collector->accepted = 0;
-	collector->paused = collector->accept_failed = false;
+	collector->paused = collector->accept_failed = collector->stopped = false;
 	collector->client_config = (struct gt_client_config){
 		.ops = collector->ops,
 		.ctx = collector->ctx,
@@ -174,6 +176,7 @@ void gt_collector_stop(struct gt_collector *collector)
 {
 	size_t i;
 
+	collector->stopped = true;
 	for (i = collector->client_count; i-- > 0;)
 		gt_client_stop(collector->clients[i]);
 }

@@ -27,6 +27,7 @@ struct gt_collector {
 	uint64_t accepted;
 	bool paused;        /* no descriptors to accept with */
 	bool accept_failed; /* that has been told */
+	bool stopped;
 	uv_poll_t listen_poll;
 	uv_timer_t timer;
 };
@@ -37,7 +38,10 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 /* Take in every process that has connected by now. */
 void gt_collector_accept(struct gt_collector *collector);
 
-/* Tell every client to stop, whether its process lives on or not; idle follows. */
+/*
+ * Tell every client to stop, whether its process lives on or not, and those that still come; idle
+ * follows.
+ */
 void gt_collector_stop(struct gt_collector *collector);
 
 /* Send every client's process a signal. */

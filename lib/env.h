@@ -26,6 +26,7 @@
 	X(OPS, "GTRACE_OPS", "nvtx: operators by torch's NVTX profiler, not by our observer")     \
 	X(DEBUG, "GTRACE_DEBUG", "1: the injection says on stderr what it does")                  \
 	X(NSIGHT, "GTRACE_NSIGHT", "1 or quiet: Nsight Systems records, gtrace tells it when")    \
+	X(RUNTIME_DIR, "GTRACE_RUNTIME_DIR", "where sessions of gtrace find each other")          \
 	X(OUTPUT_DIR, "GTRACE_OUTPUT_DIR", "default of gtrace run --output-dir")
 
 #define GT_ENV_DEFINE(id, name, help) GT_ENV_IDX_##id,
@@ -49,6 +50,7 @@ enum gt_env_idx { GT_ENV_VARS(GT_ENV_DEFINE) GT_ENV_IDX_MAX };
 #define GT_ENV_OPS         "GTRACE_OPS"
 #define GT_ENV_DEBUG       "GTRACE_DEBUG"
 #define GT_ENV_NSIGHT      "GTRACE_NSIGHT"
+#define GT_ENV_RUNTIME_DIR "GTRACE_RUNTIME_DIR"
 #define GT_ENV_OUTPUT_DIR  "GTRACE_OUTPUT_DIR"
 
 #endif

@@ -127,7 +127,7 @@ int gt_message_send(int fd, enum gt_msg_type type, uint64_t cycle)
 	return send_whole(fd, &msg, sizeof(msg));
 }
 
-int gt_message_send_plan(int fd, const struct gt_plan *plan)
+int gt_message_send_plan(int fd, const struct gt_plan *plan, uint32_t id)
 {
 	const struct gt_msg_plan msg = {
 		.hdr = HEADER(GT_MSG_PLAN, sizeof(msg)),
@@ -135,6 +135,7 @@ int gt_message_send_plan(int fd, const struct gt_plan *plan)
 		.first_step = plan->first_step,
 		.warmup = plan->warmup,
 		.active = plan->active,
+		.id = id,
 	};
 
 	return send_whole(fd, &msg, sizeof(msg));

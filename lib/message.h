@@ -38,6 +38,6 @@ int gt_message_receive(int fd, union gt_message *ret, int *ret_fd, struct gt_err
 int gt_message_send(int fd, enum gt_msg_type type, uint64_t cycle);
 
 /* Send PLAN likewise. */
-int gt_message_send_plan(int fd, const struct gt_plan *plan);
+int gt_message_send_plan(int fd, const struct gt_plan *plan, uint32_t id);
 
 #endif

@@ -307,7 +307,7 @@ static int format_path(const struct gt_session *session, bool owner, uint32_t ra
 
 	if (in_folder(session))
 		snprintf(cycle_part, sizeof(cycle_part), ".%llu", (unsigned long long)cycle);
-	else if (session->cycles)
+	else if (session->cycles || cycle > 1)
 		snprintf(cycle_part, sizeof(cycle_part), "-cycle%llu", (unsigned long long)cycle);
 	if (!owner)
 		snprintf(pid_part, sizeof(pid_part), "-pid%u", pid);

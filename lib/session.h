@@ -16,7 +16,7 @@ struct gt_session;
 struct gt_session_config {
 	const char *dir;
 	const char *name;
-	bool cycles; /* names carry "-cycleC" */
+	bool cycles; /* all names carry "-cycleC", not only those from the second on */
 	bool force;  /* files may be overwritten */
 	/*
 	 * NULL: a file is DIR/NAME-rankR.trace.json.gz. Else the name of this machine, and files

@@ -148,6 +148,8 @@ static void on_signal(uv_poll_t *poll, int status, int events)
 	while (read(target->signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap(target);
+		else if (target->taken && target->taken(target, (int)info.ssi_signo))
+			continue;
 		else if (target->over)
 			target->interrupted(target, (int)info.ssi_signo);
 		else

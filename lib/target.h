@@ -32,6 +32,8 @@ struct gt_target {
 	struct gt_witness *witness;
 	void (*ended)(struct gt_target *target, int wait_status);
 	void (*interrupted)(struct gt_target *target, int sig); /* a signal after its end */
+	/* One that is for gtrace alone: true. May be NULL. */
+	bool (*taken)(struct gt_target *target, int sig);
 	/* what happened */
 	bool over;
 	bool asked_to_end; /* SIGTERM or the like has come, for gtrace or for all */

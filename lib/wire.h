@@ -115,7 +115,7 @@ enum gt_phase_what {
 	GT_WHAT_FALLBACK = 8, /* subscriber slot taken (error 39): API activity kinds instead */
 	GT_WHAT_RECORDING_FULL = 9, /* the recording without steps reached its bound */
 	GT_WHAT_NO_CUPTI = 10,      /* NVTX, steps and Python only */
-	/* Answers to the plan of this cycle; value: the step the program is in. */
+	/* Answers to a plan; cycle: its id; value: the step the program is in. */
 	GT_WHAT_PLAN_TAKEN = 11,
 	GT_WHAT_PLAN_LATE = 12, /* the step in which it was to begin has begun */
 	/* The program's own torch.profiler ruled as the cycle's first active step, value, began. */
@@ -183,7 +183,7 @@ struct gt_msg_plan { /* see struct gt_plan */
 	uint32_t first_step;
 	uint32_t warmup;
 	uint32_t active;
-	uint32_t reserved;
+	uint32_t id; /* for the answer: one that was taken back may yet be answered */
 };
 
 /* ---- the arena ---- */

@@ -15,12 +15,14 @@ static void say_hello(void)
 	owner_run_until(&seen.drained, 1);
 }
 
-static void answer(uint32_t what, uint64_t cycle)
+static uint32_t plan_id; /* of the last one that was expected */
+
+static void answer(uint32_t what, uint64_t id)
 {
 	const struct gt_msg_phase phase = {
 		.hdr = PEER_HDR(GT_MSG_PHASE, sizeof(phase)),
 		.what = what,
-		.cycle = cycle,
+		.cycle = id,
 		.value = 12,
 	};
 
@@ -48,6 +50,7 @@ static void expect_plan(uint64_t cycle)
 	assert_int_equal(msg.first_step, 40);
 	assert_int_equal(msg.warmup, 1);
 	assert_int_equal(msg.active, 3);
+	plan_id = msg.id;
 }
 
 static void expect_nothing(void)
@@ -82,7 +85,7 @@ static void committed(void **state)
 	expect_plan(2);
 	assert_true(fake.held);
 	assert_int_equal(fake.wakes, 1);
-	answer(GT_WHAT_PLAN_TAKEN, 2);
+	answer(GT_WHAT_PLAN_TAKEN, plan_id);
 	owner_run_until(&seen.answers, 1);
 	assert_int_equal(seen.answer, GT_PLAN_TAKEN);
 	assert_int_equal(gt_client_info(client)->plan_step, 12);
@@ -103,7 +106,7 @@ static void taken_back(void **state)
 	say_hello();
 	assert_true(gt_client_propose(client, &plan));
 	expect_plan(2);
-	answer(GT_WHAT_PLAN_LATE, 2);
+	answer(GT_WHAT_PLAN_LATE, plan_id);
 	owner_run_until(&seen.answers, 1);
 	assert_int_equal(seen.answer, GT_PLAN_LATE);
 	gt_client_decide(client, true); /* it did not take it: there is nothing to commit */
@@ -111,15 +114,19 @@ static void taken_back(void **state)
 	expect_cancel(2);
 	assert_false(fake.held);
 	assert_int_equal(gt_client_info(client)->plans.list[0].active, 0);
-	/* the next one has its number, and the answer to it counts */
+	/* the next one has its number, and only the answer to it counts */
 	assert_true(gt_client_propose(client, &plan));
+	answer(GT_WHAT_PLAN_TAKEN, plan_id);
+	peer_send_phase(peer, GT_WHAT_OPEN);
+	owner_run_until(&seen.phases, 1);
+	assert_int_equal(seen.answers, 1);
 	expect_plan(2);
 	gt_client_decide(client, false);
 	run_a_drain();
 	expect_cancel(2);
-	answer(GT_WHAT_PLAN_TAKEN, 2); /* to what was taken back */
+	answer(GT_WHAT_PLAN_TAKEN, plan_id); /* to what was taken back */
 	peer_send_phase(peer, GT_WHAT_OPEN);
-	owner_run_until(&seen.phases, 1);
+	owner_run_until(&seen.phases, 2);
 	assert_int_equal(seen.answers, 1);
 }
 
@@ -129,10 +136,11 @@ static void answers_to_another(void **state)
 	say_hello();
 	answer(GT_WHAT_PLAN_TAKEN, 0); /* nobody asked */
 	assert_true(gt_client_propose(client, &plan));
-	answer(GT_WHAT_PLAN_TAKEN, 1);
-	answer(GT_WHAT_PLAN_TAKEN, 2);
+	expect_plan(2);
+	answer(GT_WHAT_PLAN_TAKEN, plan_id + 1);
+	answer(GT_WHAT_PLAN_TAKEN, plan_id);
 	owner_run_until(&seen.answers, 1);
-	answer(GT_WHAT_PLAN_LATE, 2); /* it has answered */
+	answer(GT_WHAT_PLAN_LATE, plan_id); /* it has answered */
 	peer_send_phase(peer, GT_WHAT_OPEN);
 	owner_run_until(&seen.phases, 1);
 	assert_int_equal(seen.answers, 1);
