@@ -16,6 +16,9 @@ int cmd_run(int argc, char **argv);
 int cmd_summary(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_cut(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_trigger(int argc, char **argv);
+int cmd_stop(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
 /* Not for users: what 'gtrace doctor' traces. */

@@ -19,6 +19,9 @@ static const struct {
 	{ "summary", cmd_summary, "say where the time of a trace went" },
 	{ "check", cmd_check, "say whether a trace is whole and sound; repair it" },
 	{ "cut", cmd_cut, "write a part of a trace" },
+	{ "ps", cmd_ps, "list the sessions of gtrace run" },
+	{ "trigger", cmd_trigger, "have a running program trace some steps now" },
+	{ "stop", cmd_stop, "end the tracing of a running program" },
 	{ "doctor", cmd_doctor, "say whether tracing will work here, and what to do" },
 	{ "self-test", cmd_self_test, NULL },
 };

@@ -10,6 +10,7 @@
 #include "run_container.h"
 #include "run_exec.h"
 #include "run_nsight.h"
+#include "run_control.h"
 #include "run_options.h"
 #include "run_report.h"
 #include "session.h"
@@ -40,6 +41,7 @@ struct run {
 	uv_loop_t loop;
 	struct gt_target target;
 	struct gt_collector collector;
+	struct run_control control;
 	uv_timer_t linger_timer;
 	uv_timer_t progress_timer;
 	uv_work_t first_work;
@@ -57,7 +59,7 @@ static void open_session(struct run *run)
 {
 	struct gt_session_config config = {
 		.dir = run->options.output_dir,
-		.cycles = run->options.schedule.repeat != 1,
+		.cycles = run->options.schedule.repeat != 1 || run->options.schedule.on_demand,
 		.force = run->options.force,
 		.tensorboard_host = run->options.tensorboard ? run->host : NULL,
 	};
@@ -85,6 +87,7 @@ static void __attribute__((noreturn)) leave_untraced(struct run *run, const stru
 /* The same when all of prepare() is done. */
 static void __attribute__((noreturn)) give_up(struct run *run, const struct gt_err *err)
 {
+	run_control_close(&run->control);
 	gt_sockdir_close(&run->sockdir);
 	gt_witness_stop(&run->witness);
 	gt_signals_release(&run->signals);
@@ -145,6 +148,7 @@ static void prepare(struct run *run)
 /* Give back what a run holds besides its memory. */
 static void clean_up(struct run *run)
 {
+	run_control_close(&run->control);
 	gt_sockdir_close(&run->sockdir);
 	gt_session_free(run->session);
 	gt_witness_stop(&run->witness);
@@ -342,6 +346,27 @@ static void on_interrupted(struct gt_target *target, int sig)
 	gt_collector_stop(&container_of(target, struct run, target)->collector);
 }
 
+static bool on_taken(struct gt_target *target, int sig)
+{
+	struct run *run = container_of(target, struct run, target);
+
+	if (sig != SIGUSR2 || !run->options.schedule.on_demand)
+		return false;
+	if (!target->over)
+		run_control_trigger(&run->control);
+	return true;
+}
+
+static void on_answered(void *ctx, const struct gt_client_info *client)
+{
+	gt_trigger_answered(&((struct run *)ctx)->control.trigger, client);
+}
+
+static void on_triggered(void *ctx)
+{
+	run_report_triggered(&((struct run *)ctx)->report);
+}
+
 static void on_progress(uv_timer_t *timer)
 {
 	struct run *run = container_of(timer, struct run, progress_timer);
@@ -379,6 +404,7 @@ static int start_loop(struct run *run, struct gt_err *err)
 			      .with_memory = run->options.with_memory,
 			      .environment = run->environment },
 		.idle = on_idle,
+		.answered = on_answered,
 	};
 	rc = gt_collector_start(&run->collector, &run->loop, err);
 	if (rc < 0)
@@ -386,6 +412,15 @@ static int start_loop(struct run *run, struct gt_err *err)
 	uv_timer_init(&run->loop, &run->linger_timer);
 	uv_timer_init(&run->loop, &run->progress_timer);
 	uv_timer_start(&run->progress_timer, on_progress, PROGRESS_MS, PROGRESS_MS);
+	run->control.options = &run->options;
+	run->control.session = run->session;
+	run->control.collector = &run->collector;
+	run->control.command = run->command;
+	run->control.host = run->host;
+	run->control.pid = &run->target.pid;
+	run->control.triggered = on_triggered;
+	run->control.ctx = run;
+	run_control_start(&run->control, &run->loop);
 	return 0;
 }
 
@@ -416,6 +451,7 @@ static int start_tracing(struct run *run, struct gt_err *err)
 	run->target.witness = &run->witness;
 	run->target.ended = on_ended;
 	run->target.interrupted = on_interrupted;
+	run->target.taken = on_taken;
 	return gt_target_start(&run->target, &run->loop, err);
 }
 
@@ -459,6 +495,7 @@ static void make_room(void)
 static void follow(struct run *run)
 {
 	uv_run(&run->loop, UV_RUN_DEFAULT);
+	run_control_close(&run->control);
 	gt_collector_close(&run->collector);
 	gt_target_close(&run->target);
 	uv_close((uv_handle_t *)&run->linger_timer, NULL);

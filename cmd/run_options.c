@@ -65,6 +65,12 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING(0, "step-call", &run->step_call, "MODULE:NAME",
 			   "a Python function whose calls are the steps, for\n"
 			   "instance __main__:train_step, pkg.mod:Class.method"),
+		OPT_FLAG(0, "on-demand", &sched->on_demand,
+			 "trace nothing until 'gtrace trigger' or SIGUSR2:\n"
+			 "then --warmup and --active steps, each time"),
+		OPT_STRING(0, "rendezvous", &run->rendezvous, "DIR",
+			   "a directory that other sessions see, too: one\n"
+			   "'gtrace trigger --rendezvous DIR' reaches them all"),
 		OPT_STRING(0, "capture-range", &run->capture_range, "WHAT",
 			   "steps: as above (steps);\n"
 			   "cuda-profiler: from cudaProfilerStart() to Stop(),\n"
@@ -240,6 +246,35 @@ static void check_operators(struct run_options *run, bool operators)
 	run->with_flops = run->with_flops && run->with_shapes;
 }
 
+static void check_on_demand(struct run_options *run)
+{
+	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT, *given = &run->schedule;
+	const char *option = given->skip_first != standard.skip_first ? "skip-first"
+			     : given->wait != standard.wait           ? "wait"
+			     : given->repeat != standard.repeat       ? "repeat"
+			     : given->skip_first_wait                 ? "skip-first-wait"
+			     : run->capture_range                     ? "capture-range"
+			     : run->nsight                            ? "nsight"
+								      : NULL;
+
+	if (run->rendezvous && !*run->rendezvous)
+		die(STATUS_OWN_FAILURE, "run: --rendezvous takes a directory, not ''");
+	if (run->rendezvous && run->nsight)
+		die(STATUS_OWN_FAILURE, "run: --rendezvous and --nsight exclude each other");
+	if (!given->on_demand)
+		return;
+	if (option)
+		die(STATUS_OWN_FAILURE, "run: --on-demand and --%s exclude each other", option);
+	if (run->step_source == RUN_STEP_NONE)
+		die(STATUS_OWN_FAILURE, "run: --on-demand is by steps, so --step-source none "
+					"cannot be");
+	if (given->active > GT_PLAN_ACTIVE_MAX || given->warmup > GT_PLAN_WARMUP_MAX)
+		die(STATUS_OWN_FAILURE,
+		    "run: --on-demand takes an --active of at most %u, a --warmup of at most %d",
+		    GT_PLAN_ACTIVE_MAX, GT_PLAN_WARMUP_MAX);
+	run->capture = RUN_CAPTURE_STEPS; /* nothing is listened to */
+}
+
 void run_options_parse(struct run_options *ret, int argc, char **argv)
 {
 	struct run_options run = {
@@ -287,6 +322,7 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE, "run: --step-source nvtx needs --step-range: the name of "
 					"the range that is a step");
 	check_step_call(&run);
+	check_on_demand(&run);
 	run_capture_check(&run);
 	check_nsight(&run);
 	*ret = run;

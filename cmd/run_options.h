@@ -56,8 +56,9 @@ struct run_options { /* strings are of argv and the environment */
 	uint64_t delay_ms;    /* of RUN_CAPTURE_TIME, from the start */
 	uint64_t duration_ms; /* 0: to the end */
 	uint64_t max_buffer_bytes;
-	int cuda_graph; /* index in run_cuda_graphs */
-	int then;       /* enum run_then */
+	int cuda_graph;         /* index in run_cuda_graphs */
+	int then;               /* enum run_then */
+	const char *rendezvous; /* directory; NULL: none */
 	int verbose;
 	bool quiet;
 	bool nsight;               /* Nsight Systems records */

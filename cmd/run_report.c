@@ -112,12 +112,16 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 	uint64_t steps = report->options->schedule.active;
 	char who[128] = "", number[32] = "";
 
+	for (size_t i = 0; i < GT_PLANS_KEPT; i++)
+		if (client->plans.list[i].active && client->plans.list[i].cycle == open->cycle)
+			steps = client->plans.list[i].active;
 	say_attached(report, client);
 	if (!is_due(report, &report->said_open))
 		return;
 	if (report->options->verbose)
 		describe(client, who, sizeof(who));
-	if (report->options->schedule.repeat != 1)
+	if (report->options->schedule.repeat != 1 || report->options->schedule.on_demand ||
+	    open->cycle)
 		snprintf(number, sizeof(number), " %llu", (unsigned long long)open->cycle + 1);
 	if (is_captured(report, client)) {
 		say("captured range%s begins%s%s", number, *who ? " in " : "", who);
@@ -294,6 +298,11 @@ static void say_captured_progress(const struct gt_client_info *leader)
 		say_progress("waiting for a range to capture");
 }
 
+void run_report_triggered(struct run_report *report)
+{
+	report->said_open = report->said_complete = false;
+}
+
 void run_report_progress(struct run_report *report, const struct gt_client_info *leader)
 {
 	struct gt_sched_pos pos;
@@ -306,7 +315,7 @@ void run_report_progress(struct run_report *report, const struct gt_client_info 
 	}
 	if (report->options->step_source == RUN_STEP_NONE)
 		return;
-	gt_schedule_at(&report->options->schedule, leader->step, &pos);
+	gt_plans_at(&report->options->schedule, &leader->plans, leader->step, &pos);
 	switch (pos.phase) {
 	case GT_PHASE_IDLE:
 		if (leader->open_cycle)
@@ -320,8 +329,7 @@ void run_report_progress(struct run_report *report, const struct gt_client_info 
 		break;
 	case GT_PHASE_ACTIVE:
 		say_progress("step %u, window open: %llu of %llu", leader->step,
-			     (unsigned long long)pos.index + 1,
-			     (unsigned long long)report->options->schedule.active);
+			     (unsigned long long)pos.index + 1, (unsigned long long)pos.active);
 		break;
 	case GT_PHASE_OVER:
 		if (leader->open_cycle)
@@ -421,6 +429,10 @@ static void explain_nothing(const struct run_report *report)
 		     "gtrace_step() of gtrace.h or NVTX and --step-range, or use --step-source "
 		     "none",
 		     run_step_sources[report->options->step_source]);
+		return;
+	}
+	if (sched->on_demand) {
+		say("nothing was traced: no window was triggered before the program ended");
 		return;
 	}
 	gt_schedule_at(sched, 0, &first);

@@ -44,6 +44,9 @@ void run_report_log(struct run_report *report, const struct gt_client_info *clie
 		    enum gt_log_level level, const char *text, size_t len);
 void run_report_gone(struct run_report *report, const struct gt_client_info *client);
 
+/* There will be another window, of which the lines are to tell, too. */
+void run_report_triggered(struct run_report *report);
+
 /* The live line: where the leading process is in the schedule. leader may be NULL. */
 void run_report_progress(struct run_report *report, const struct gt_client_info *leader);
 

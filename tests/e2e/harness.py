@@ -281,7 +281,7 @@ class Case:
     def environment(self, faults=None, env=None, libraries=None):
         result = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
         result['LD_LIBRARY_PATH'] = libraries or self.simgpu
-        result['TMPDIR'] = self.directory
+        result['TMPDIR'] = result['GTRACE_RUNTIME_DIR'] = self.directory
         if faults:
             result['SIMGPU_FAULTS'] = faults
         for name, value in (env or {}).items():

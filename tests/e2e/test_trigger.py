@@ -1,0 +1,309 @@
+"""Windows on demand, in one session and in several."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import time
+
+from harness import TIMEOUT_S, Failure, check, check_equal
+
+ROUNDS = int(os.environ.get('GTRACE_E2E_TRIGGERS', '3'))
+
+
+def ask(case, *args, status=0):
+    """Another gtrace command, to its end; (stdout, stderr)."""
+    done = subprocess.run([case.gtrace_path, *map(str, args)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=TIMEOUT_S, cwd=case.directory,
+                          env=case.environment())
+    check(done.returncode == status, args, 'status', done.returncode, 'expected', status, done.stdout,
+          done.stderr)
+    return done.stdout, done.stderr
+
+
+def sessions(case):
+    return json.loads(ask(case, 'ps', '--json')[0])
+
+
+def wait_for(what, condition):
+    """Poll: what is waited for is in other processes, and tells of itself only when it is asked."""
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.02)
+    raise Failure(f'no {what} after {TIMEOUT_S} s')
+
+
+def wait_for_steps(case, ranks=1, count=1):
+    """Until so many sessions have so many ranks that do steps."""
+    def ready():
+        found = [s for s in sessions(case) if s['ranks'] == ranks]
+        return found if len(found) == count else None
+    return wait_for(f'{count} sessions of {ranks} ranks', ready)
+
+
+def files(case):
+    return sorted(n for n in os.listdir(case.out) if n.endswith('.trace.json.gz'))
+
+
+def wait_for_files(case, count):
+    def complete():
+        return len(files(case)) >= count and not any(s['phase'] in ('tracing', 'finishing')
+                                                     for s in sessions(case))
+    wait_for(f'{count} files', complete)
+
+
+def endless(case, step_us=500):
+    return [os.path.join(case.simgpu, 'train'), '--steps', '1000000', '--step-us', str(step_us)]
+
+
+def steps_of(stderr):
+    first, last = re.search(r'steps (\d+) to (\d+) of', stderr).groups()
+    return list(range(int(first), int(last) + 1))
+
+
+def kill_all(case):
+    for found in sessions(case):
+        for pid in found['processes']:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running(case, options, command=None):
+    """A session, whose program is ended at the end of the block."""
+    with case.started(options, command or endless(case)) as process:
+        try:
+            yield process
+        finally:
+            kill_all(case)
+            process.wait(TIMEOUT_S)
+
+
+def session(case, *options):
+    return running(case, ['--on-demand', *options])
+
+
+def test_several_in_a_row(case):
+    with session(case, '--active', '2') as process:
+        found, = wait_for_steps(case)
+        check_equal(found['phase'], 'idle', 'phase')
+        check_equal(files(case), [], 'files before the first trigger')
+        windows = []
+        for number, args in enumerate([[], ['--active', '4', '--warmup', '0'], ['--at-step', '+60'],
+                                       ['--session', 'train'], ['-s', str(process.pid)]], 1):
+            windows.append(steps_of(ask(case, 'trigger', *args)[1]))
+            wait_for_files(case, number)
+        check_equal([len(w) for w in windows], [2, 4, 2, 2, 2], 'steps')
+    result = case.finish(process)
+    for number, steps in enumerate(windows, 1):
+        trace = result.trace(f'train-rank0-cycle{number}.trace.json.gz')
+        trace.expect_checked().expect_complete()
+        check_equal(trace.step_numbers(), steps, 'steps')
+        check_equal(trace.health['cycle'], number, 'cycle')
+        check(trace.gpu(), 'no GPU work in', trace.path)
+    check_equal(len(result.names()), 5, 'files')
+
+
+def test_signal(case):
+    """The gtrace process takes SIGUSR2 for itself; its program has no handler for it."""
+    with session(case) as process:
+        wait_for_steps(case)
+        for number in 1, 2:
+            process.send_signal(signal.SIGUSR2)
+            wait_for_files(case, number)
+    result = case.finish(process)
+    check_equal(result.names(), [f'train-rank0-cycle{n}.trace.json.gz' for n in (1, 2)], 'files')
+    for name in result.names():
+        check_equal(len(result.trace(name).expect_complete().steps()), 3, 'steps')
+
+
+def test_nothing_triggered(case):
+    result = case.gtrace(['--on-demand'], case.train('--steps', 20, tools=None, gone=False))
+    check_equal(result.names(), [], 'files')
+    check('no window was triggered' in result.stderr, result)
+
+
+def test_after_the_schedule(case):
+    """A session with a schedule takes triggers when that is over, and goes on counting files."""
+    options = ['--skip-first', '0', '--wait', '20', '--active', '2', '--name', 'job']
+    with running(case, options) as process:
+        wait_for_files(case, 1)
+        steps = steps_of(ask(case, 'trigger')[1])
+        check_equal(len(steps), 2, 'steps')
+        wait_for_files(case, 2)
+    result = case.finish(process)
+    check_equal(result.names(), ['job-rank0-cycle2.trace.json.gz', 'job-rank0.trace.json.gz'], 'files')
+    trace = result.trace('job-rank0-cycle2.trace.json.gz').expect_complete()
+    check_equal(trace.step_numbers(), steps, 'steps')
+
+
+def test_between_cycles(case):
+    """Refused when it overlaps a cycle, and else before it."""
+    options = ['--skip-first', '0', '--wait', '100000', '--active', '2', '--repeat', '0']
+    with running(case, options) as process:
+        wait_for_steps(case)
+        stderr = ask(case, 'trigger', '--at-step', '99999', '--active', '10', status=1)[1]
+        check('overlap a window of the session' in stderr, stderr)
+        ask(case, 'trigger')
+        wait_for_files(case, 1)
+    check_equal(case.finish(process).names(), ['train-rank0-cycle1.trace.json.gz'], 'files')
+
+
+def test_refused(case):
+    with session(case) as process:
+        wait_for_steps(case)
+        wait_for('step 10', lambda: sessions(case)[0]['step'] >= 10)
+        check('too near' in ask(case, 'trigger', '--at-step', '5', status=1)[1], 'step 5')
+        check('on its way' not in ask(case, 'trigger', '--at-step', '+50000')[1], '+50000')
+        check('on its way' in ask(case, 'trigger', status=1)[1], 'beside another one')
+        check('no session is called' in ask(case, 'trigger', '-s', 'other', status=1)[1], 'other')
+        for bad in '0', 'x', '+', '1x', '-1':
+            ask(case, 'trigger', '--at-step', bad, status=2)
+    check_equal(case.finish(process).names(), [], 'files')
+
+
+def test_stop(case):
+    with session(case) as process:
+        wait_for_steps(case)
+        ask(case, 'trigger')
+        wait_for_files(case, 1)
+        ask(case, 'stop')
+        check_equal(sessions(case)[0]['phase'], 'stopped', 'phase')
+        check('was stopped' in ask(case, 'trigger', status=1)[1], 'trigger')
+        check('already' in ask(case, 'stop', status=1)[1], 'stop again')
+        check(process.poll() is None, 'the program has ended')
+    case.finish(process).trace('train-rank0-cycle1.trace.json.gz').expect_complete()
+
+
+def test_no_session(case):
+    check_equal(ask(case, 'ps'), ('', ''), 'ps')
+    check_equal(ask(case, 'ps', '--json')[0], '[]\n', 'ps --json')
+    check('there is no session' in ask(case, 'trigger', status=1)[1], 'trigger')
+    check('there is no session' in ask(case, 'stop', status=1)[1], 'stop')
+
+
+def test_which_session(case):
+    with session(case, '--name', 'one') as one, session(case, '--name', 'two') as two:
+        wait_for_steps(case, count=2)
+        stderr = ask(case, 'trigger', status=1)[1]
+        check('which session?' in stderr and f'{one.pid} one: ' in stderr and
+              f'{two.pid} two: ' in stderr, stderr)
+        child = [s for s in sessions(case) if s['session'] == 'two'][0]['processes'][0]
+        ask(case, 'trigger', '--session', child)
+        wait_for_files(case, 1)
+        check_equal(files(case), ['two-rank0-cycle1.trace.json.gz'], 'files')
+        rows = ask(case, 'ps')[0].splitlines()
+        check_equal(rows[0].split(), ['pid', 'session', 'ranks', 'step', 'phase', 'command'], 'ps')
+        check_equal(len(rows), 3, 'ps')
+
+
+def test_killed_session_leaves_nothing(case):
+    with session(case) as process:
+        found, = wait_for_steps(case)
+        process.kill()
+        process.wait(TIMEOUT_S)
+        left = os.path.join(case.directory, 'gtrace', f'{process.pid}.session')
+        check(os.path.exists(left), 'no', left)
+        check_equal(sessions(case), [], 'sessions')
+        check(not os.path.exists(left), left, 'is still there')
+        os.kill(found['processes'][0], signal.SIGKILL)
+
+
+def test_hostile_control(case):
+    """Whatever comes on the control socket, the session goes on."""
+    chance = random.Random(1)
+    bad = [b'', b'\n', b'do', b'do status', b'do nothing\n', b'do trigger\nactive 0\n',
+           b'do trigger\nactive 99999999999999999999\nwarmup -1\n', b'do trigger\nat never\n',
+           b'do trigger\nat step\nstep 999999999999999999\n', b'do trigger\nwarmup 1000\n',
+           b'do status\0\n', b'x' * 16383 + b'\n', b'do ' + b'y' * 65000, b'\xff\xfe\n',
+           *[bytes(chance.randrange(256) for _ in range(chance.randrange(300))) for _ in range(50)]]
+    with session(case) as process:
+        wait_for_steps(case)
+        path = os.path.join(case.directory, 'gtrace', f'{process.pid}.session')
+        silent = []
+        for data in bad:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            sock.settimeout(TIMEOUT_S)
+            sock.connect(path)
+            if data:
+                sock.send(data)
+                answer = sock.recv(20000)
+                check(answer == b'' or answer.startswith(b'result failed\nwhy '), data, answer)
+                sock.close()
+            else:
+                silent.append(sock)
+        wait_for_steps(case)
+        ask(case, 'trigger')
+        wait_for_files(case, 1)
+        check(process.poll() is None, 'it has ended')
+        for sock in silent:
+            sock.close()
+    case.finish(process)
+
+
+# ---- several ranks ----
+
+def ranks_of(case, first, count, world, speed):
+    """A shell that runs ranks, each as fast as it likes."""
+    one = 'RANK={} WORLD_SIZE={} {} --steps 1000000 --step-us {} &'
+    train = os.path.join(case.simgpu, 'train')
+    return ['sh', '-c', ' '.join(one.format(rank, world, train, speed(rank))
+                                 for rank in range(first, first + count)) + ' wait']
+
+
+@contextlib.contextmanager
+def two_nodes(case, chance, *options):
+    """Eight ranks in two sessions that meet in a directory; they end with their first window."""
+    meeting = os.path.join(case.directory, 'meeting')
+    os.mkdir(meeting)
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(running(
+            case, ['--on-demand', '--rendezvous', meeting, '--name', f'node{node}', *options],
+            ranks_of(case, 4 * node, 4, 8, lambda rank: chance.randrange(400, 3000))))
+            for node in range(2)]
+        wait_for_steps(case, 4, 2)
+        yield meeting, nodes
+
+
+def traced(case, count):
+    """The steps that each file has, all complete."""
+    from harness import Result
+
+    result = Result(0, '', '', case.out)
+    check_equal(len(result.names()), count, 'files')
+    return {name: result.trace(name).expect_complete().step_numbers() for name in result.names()}
+
+
+def test_same_steps_in_two_sessions(case):
+    seed = random.SystemRandom().randrange(1 << 30)
+    chance = random.Random(seed)
+    base = case.directory
+    for number in range(ROUNDS):
+        case.directory = os.path.join(base, str(number))
+        case.out = os.path.join(case.directory, 'out')
+        os.makedirs(case.out)
+        with two_nodes(case, chance, '--active', '2', '--then', 'stop') as (meeting, nodes):
+            steps = steps_of(ask(case, 'trigger', '--rendezvous', meeting)[1])
+            for node in nodes:
+                node.wait(TIMEOUT_S)
+            windows = traced(case, 8)
+            check(all(w == steps for w in windows.values()), f'seed {seed}, round {number}:', steps, windows)
+            check_equal(len(steps), 2, 'steps')
+
+
+def test_same_steps_in_one_session(case):
+    chance = random.Random(2)
+    command = ranks_of(case, 0, 4, 4, lambda rank: chance.randrange(400, 3000))
+    with running(case, ['--on-demand', '--then', 'stop', '-n', 'train'], command) as process:
+        wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger')[1])
+        process.wait(TIMEOUT_S)
+        windows = traced(case, 4)
+        check(all(w == steps for w in windows.values()), steps, windows)
