@@ -120,8 +120,6 @@ void run_capture_check(struct run_options *run)
 		check_nvtx(run);
 	exclude(run, run->capture == RUN_CAPTURE_PROFILER && run->no_gpu, "activities cpu");
 	exclude_schedule(run);
-	/* A range of time can be prepared for, the others come when they come. */
-	capture.warmup = run->capture == RUN_CAPTURE_TIME;
 	run->schedule = capture;
 }
 

@@ -8,15 +8,33 @@
 #include <regex.h>
 #include <stdlib.h>
 
-/* How long before its beginning a range of time is warmed up. */
+/* How long a range of the program waits for what is to be switched on. */
+#define ARM_WAIT_MS 200
+/* And how long before its beginning that is done for a range of time. */
 #define WARM_UP_MS 100
-/* And how often is looked whether all is on by then. */
+/* How often is looked whether it has been done by then. */
 #define RETRY_MS 10
 
 /* ---- by calls and ranges of the program ---- */
 
 static _Atomic uint32_t wanted; /* ranges of it that are open; one is captured from the first on */
 static _Atomic uint32_t begun;  /* as has been marked */
+
+static bool is_armed(void)
+{
+	return atomic_load_explicit(&inj_live.armed, memory_order_relaxed);
+}
+
+/* The range begins when all is on: what other threads do meanwhile is before it. */
+static void mark(bool begins)
+{
+	if (begins) {
+		inj_step(GT_STEP_CAPTURE, 0);
+		if (!is_armed())
+			inj_control_wait(inj_control_post(), ARM_WAIT_MS);
+	}
+	inj_step(GT_STEP_CAPTURE, 0);
+}
 
 /* Several threads may come here at once: who sees a difference marks it. */
 static void follow_wanted(void)
@@ -29,7 +47,7 @@ static void follow_wanted(void)
 		if (is == is_wanted)
 			return;
 		if (atomic_compare_exchange_strong(&begun, &is, is_wanted))
-			inj_step(GT_STEP_CAPTURE, 0);
+			mark(is_wanted);
 	}
 }
 
@@ -139,7 +157,7 @@ uint32_t inj_capture_follow(void)
 	if (now_ms < timed.due_ms)
 		return (uint32_t)GT_MIN(timed.due_ms - now_ms, UINT32_MAX);
 	/* It is not waited for: while the program's own profiler runs, it is not on. */
-	if (timed.marks % 3 == 1 && !atomic_load_explicit(&inj_live.armed, memory_order_relaxed))
+	if (timed.marks % 3 == 1 && !is_armed())
 		return RETRY_MS;
 	inj_step(GT_STEP_CAPTURE, 0);
 	switch (timed.marks++ % 3) {

@@ -13,10 +13,9 @@ int gt_schedule_check(const struct gt_schedule *sched)
 	return 0;
 }
 
-/* Nothing is on before a captured range, which begins when the program says so. */
 static bool is_before_unwarmed(const struct gt_schedule *sched, const struct gt_sched_pos *pos)
 {
-	return !sched->warmup && !sched->capture && pos->steps_to_active == 1;
+	return !sched->warmup && pos->steps_to_active == 1;
 }
 
 void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sched_pos *ret)

@@ -50,12 +50,12 @@ struct gt_sched_pos {
 	}
 
 /*
- * Captured ranges as a schedule: a mark begins one, the next mark ends it. Nothing is on before,
- * however near it may be.
+ * Captured ranges as a schedule, with three marks each: it is coming, which is the time until all
+ * is on, it begins, it ends.
  */
-#define GT_SCHEDULE_CAPTURE                                       \
-	{                                                         \
-		.wait = 1, .active = 1, .repeat = 1, .capture = 1 \
+#define GT_SCHEDULE_CAPTURE                                                    \
+	{                                                                      \
+		.wait = 1, .warmup = 1, .active = 1, .repeat = 1, .capture = 1 \
 	}
 
 /* Where step stands in the schedule. Total: defined for every step of a valid schedule. */

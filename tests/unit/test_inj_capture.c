@@ -3,13 +3,27 @@
 #include "events.h"
 #include "in_child.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
-/* Each case has a session of its own. step: how many marks there were. */
+/* In place of the control thread, for which the beginning of a range waits. */
+static void *control(void *arg)
+{
+	for (;;) {
+		uint32_t request = atomic_load(&inj_arena->request);
+
+		atomic_store(&inj_live.armed, 1);
+		inj_control_next(request, 1000);
+	}
+	return arg;
+}
+
+/* Each case has a session of its own. step: how many marks there were; three are a range. */
 static void start(const char *text, enum gt_arena_mode mode)
 {
+	pthread_t thread;
 	int fd;
 
 	inj_config.schedule = (struct gt_schedule)GT_SCHEDULE_CAPTURE;
@@ -18,37 +32,29 @@ static void start(const char *text, enum gt_arena_mode mode)
 	check(inj_capture_init(text));
 	if (inj_config.capture == INJ_CAPTURE_AUTO || inj_config.capture == INJ_CAPTURE_NONE)
 		inj_config.schedule = (struct gt_schedule)GT_SCHEDULE_DEFAULT;
-	if (inj_config.capture == INJ_CAPTURE_TIME)
-		inj_config.schedule.warmup = 1;
 	check(!inj_arena_create(GT_ARENA_MIN_BYTES, mode, &fd));
 	check(!inj_events_init() && !inj_names_init() && !inj_steps_init());
 	atomic_store(&inj_live.alive, 1);
-	atomic_store(&inj_live.armed, 1); /* there is no control thread to wait for */
+	if (inj_config.capture != INJ_CAPTURE_TIME)
+		check(!pthread_create(&thread, NULL, control, NULL));
 }
 
 #define in_session(text_, mode_, ...) in_child_until(_exit, start(text_, mode_); __VA_ARGS__)
-
-/* In a mark armed is cleared, until the control thread has followed. */
-static void call(enum inj_capture_call what)
-{
-	inj_capture_call(what);
-	atomic_store(&inj_live.armed, 1);
-}
 
 static void calls_do_not_nest(void **state)
 {
 	(void)state;
 	in_session("cuda-profiler", GT_MODE_STEPS, {
-		call(INJ_CALL_ENDS);
+		inj_capture_call(INJ_CALL_ENDS);
 		check(inj_arena->step == 0);
-		call(INJ_CALL_BEGINS);
-		call(INJ_CALL_BEGINS);
-		check(inj_arena->step == 1);
-		call(INJ_CALL_ENDS);
-		call(INJ_CALL_ENDS);
+		inj_capture_call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 2);
-		call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_ENDS);
+		inj_capture_call(INJ_CALL_ENDS);
 		check(inj_arena->step == 3);
+		inj_capture_call(INJ_CALL_BEGINS);
+		check(inj_arena->step == 5 && !inj_arena->late_step);
 	});
 }
 
@@ -65,28 +71,28 @@ static void when_calls_are_obeyed(void **state)
 	(void)state;
 	in_session(NULL, GT_MODE_KEEP, {
 		check(inj_capture_hears());
-		call(INJ_CALL_BEGINS);
-		check(inj_arena->step == 1 && inj_arena->step_source == GT_STEP_CAPTURE);
-		call(INJ_CALL_ENDS);
-		check(inj_arena->step == 2);
+		inj_capture_call(INJ_CALL_BEGINS);
+		check(inj_arena->step == 2 && inj_arena->step_source == GT_STEP_CAPTURE);
+		inj_capture_call(INJ_CALL_ENDS);
+		check(inj_arena->step == 3);
 	});
 	in_session("", GT_MODE_KEEP, {
 		inj_step(GT_STEP_API, 0); /* steps rule */
-		call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 1 && inj_arena->step_source == GT_STEP_API);
 	});
 	in_session(NULL, GT_MODE_WHOLE, {
-		call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 0);
 	});
 	in_session("steps", GT_MODE_KEEP, {
 		check(!inj_capture_hears());
-		call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 0);
 	});
 	in_session("nvtx:x", GT_MODE_STEPS, {
 		check(!inj_capture_hears());
-		call(INJ_CALL_BEGINS);
+		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 0);
 	});
 }
@@ -98,12 +104,11 @@ static void ranges_nest(void **state)
 		inj_capture_range_ends(); /* of none */
 		check(inj_arena->step == 0);
 		inj_capture_range_begins();
-		atomic_store(&inj_live.armed, 1);
 		inj_capture_range_begins();
 		inj_capture_range_ends();
-		check(inj_arena->step == 1);
-		inj_capture_range_ends();
 		check(inj_arena->step == 2);
+		inj_capture_range_ends();
+		check(inj_arena->step == 3);
 	});
 }
 

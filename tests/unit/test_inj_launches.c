@@ -436,13 +436,13 @@ static void captures_alone(void **state)
 	enter(RUNTIME, START, 1); /* a range begins when it returns */
 	assert_int_equal(inj_arena->step, 0);
 	leave(RUNTIME, START, 1);
-	assert_int_equal(inj_arena->step, 1);
+	assert_int_equal(inj_arena->step, 2);
 	assert_int_equal(inj_launches_on(), 0);
 	assert_int_equal(cupti.enabled, 8);
 	enter(DRIVER, DRIVER_STOP, 2); /* and ends when it is called */
-	assert_int_equal(inj_arena->step, 2);
+	assert_int_equal(inj_arena->step, 3);
 	leave(DRIVER, DRIVER_STOP, 2);
-	assert_int_equal(inj_arena->step, 2);
+	assert_int_equal(inj_arena->step, 3);
 	inj_launches_off();
 	assert_int_equal(cupti.enabled, 2);
 	assert_non_null(cupti.callback);

@@ -338,18 +338,21 @@ static void captured_ranges(void **state)
 		check(inj_arena->step == 0 && inj_arena->request == 0);
 		check(last_mark()->ev.type == GT_EV_OWN_STEP && last_mark()->number == 5);
 		check(last_mark()->source == GT_STEP_OPTIMIZER && last_mark()->ev.step == 0);
-		inj_step(GT_STEP_CAPTURE, 0);
-		check(inj_arena->step == 1 && inj_arena->step_source == GT_STEP_CAPTURE);
+		inj_step(GT_STEP_CAPTURE, 0); /* one is coming */
 		check(is_armed(1) && inj_arena->request == 1);
-		check(last_mark()->ev.type == GT_EV_STEP && last_mark()->ev.step == 1);
+		atomic_store(&inj_live.armed, 1);
+		inj_step(GT_STEP_CAPTURE, 0);
+		check(inj_arena->step == 2 && inj_arena->step_source == GT_STEP_CAPTURE);
+		check(is_armed(2) && inj_arena->request == 2);
+		check(last_mark()->ev.type == GT_EV_STEP && last_mark()->ev.step == 2);
 		steps(GT_STEP_OPTIMIZER, 1, 1);
-		check(last_mark()->number == 6 && last_mark()->ev.step == 1);
+		check(last_mark()->number == 6 && last_mark()->ev.step == 2);
 		/* Whose steps they are is settled by now. */
 		steps(GT_STEP_API, 0, 3);
 		check(last_mark()->source == GT_STEP_OPTIMIZER);
 		inj_step(GT_STEP_CAPTURE, 0);
-		check(inj_arena->step == 2 && !is_armed(2));
-		check(!is_armed(3)); /* once is enough */
+		check(inj_arena->step == 3 && !is_armed(3));
+		check(!is_armed(4) && !is_armed(5)); /* once is enough */
 	});
 }
 

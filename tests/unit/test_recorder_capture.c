@@ -8,10 +8,14 @@ static void launch_and_kernel(uint32_t correlation, double ms)
 	ab_kernel(&ab, correlation, AB_MS(ms + 0.5));
 }
 
-/* A range begins or ends. */
+/* A range begins, which a mark precedes, or ends. */
 static void mark(double ms)
 {
-	ab_step_source(&ab, MAIN, atomic_load(&ab.hdr->step) + 1, AB_MS(ms), GT_STEP_CAPTURE);
+	uint32_t next = atomic_load(&ab.hdr->step) + 1;
+
+	if (next % 3 == 1)
+		ab_step_source(&ab, MAIN, next++, AB_MS(ms - 1), GT_STEP_CAPTURE);
+	ab_step_source(&ab, MAIN, next, AB_MS(ms), GT_STEP_CAPTURE);
 }
 
 static void own(uint32_t number, double ms)
@@ -68,7 +72,7 @@ static void steps_within(void **state)
 	mark(40);
 	launch_and_kernel(5, 45);
 	own(9, 50);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	/* Cut where the range begins and ends, and numbered as the program counts. */
 	assert_step("ProfilerStep#6", 10, 20);
 	assert_step("ProfilerStep#7", 20, 30);
@@ -93,7 +97,7 @@ static void closed_says_them(void **state)
 	launch_and_kernel(1, 21);
 	mark(40);
 	ab_flush(&ab);
-	phase(GT_WHAT_CLOSE, 0, 2, 41);
+	phase(GT_WHAT_CLOSE, 0, 3, 41);
 	drain(46);
 	finish(false, 60);
 	assert_int_equal(report.closed_count, 1);
@@ -112,7 +116,7 @@ static void nothing_behind_the_last_mark(void **state)
 	own(1, 20);
 	own(2, 39.99);
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_step("ProfilerStep#0", 10, 20);
 	assert_step("ProfilerStep#1", 20, 39.99);
 	assert_int_equal(only_trace()->range_count, 2);
@@ -126,7 +130,7 @@ static void no_steps_within(void **state)
 	launch_and_kernel(1, 12);
 	mark(40);
 	own(1, 41); /* the first one, but too late */
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_step("ProfilerStep#0", 10, 40);
 	assert_int_equal(only_trace()->range_count, 1);
 }
@@ -138,7 +142,7 @@ static void nothing_within(void **state)
 	own(3, 5);
 	mark(10);
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_step("ProfilerStep#3", 10, 40);
 }
 
@@ -155,13 +159,13 @@ static void two_ranges(void **state)
 	launch_and_kernel(1, 12);
 	mark(20);
 	own(2, 25);
-	end_range(0, 2, 21);
+	end_range(0, 3, 21);
 	mark(300);
 	launch_and_kernel(2, 310);
 	own(3, 320);
 	launch_and_kernel(3, 330);
 	mark(340);
-	end_range(1, 4, 341);
+	end_range(1, 6, 341);
 	assert_int_equal(fake_count, 2);
 	for (i = 0; i < 2; i++) {
 		assert_true(fake_traces[i].health.complete);
@@ -179,13 +183,13 @@ static void by_threads(void **state)
 	begin_captured();
 	own(1, 5);
 	mark(10);
-	ab_launch(&ab, 4711, 1, 1, AB_MS(12));
+	ab_launch(&ab, 4711, 2, 1, AB_MS(12));
 	ab_kernel(&ab, 1, AB_MS(13));
 	own(2, 20);
-	ab_launch(&ab, 4711, 1, 2, AB_MS(22));
+	ab_launch(&ab, 4711, 2, 2, AB_MS(22));
 	ab_kernel(&ab, 2, AB_MS(23));
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_step("ProfilerStep#1", 10, 20);
 	assert_step("ProfilerStep#2", 20, 40);
 	assert_non_null(span_of(only_trace(), "ProfilerStep#2", 7));
@@ -202,7 +206,7 @@ static void another_source_within(void **state)
 	ab_own_step(&ab, MAIN, 1, AB_MS(20), GT_STEP_API);
 	launch_and_kernel(2, 22);
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_int_equal(only_trace()->gpu_count, 2);
 	assert_true(only_trace()->health.complete);
 }
@@ -223,7 +227,7 @@ static void ranges_take_over(void **state)
 	drain(15);
 	assert_int_equal(report.phase, GT_PHASE_ACTIVE);
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_int_equal(report.phase, GT_PHASE_OVER);
 	assert_step("ProfilerStep#0", 10, 40);
 	assert_int_equal(only_trace()->gpu_count, 1);
@@ -236,7 +240,7 @@ static void graph_at_the_end(void **state)
 	begin_captured();
 	mark(10);
 	ab_call(&ab, (struct ab_call){ .tid = MAIN,
-				       .step = 1,
+				       .step = 2,
 				       .correlation = 5,
 				       .stream = 7,
 				       .klass = GT_CALL_GRAPH,
@@ -244,7 +248,7 @@ static void graph_at_the_end(void **state)
 	ab_kernel(&ab, 5, AB_MS(13));
 	mark(40);
 	ab_flush(&ab);
-	phase(GT_WHAT_CLOSE, 0, 2, 41);
+	phase(GT_WHAT_CLOSE, 0, 3, 41);
 	drain(45);
 	drain(60);
 	assert_false(report.drained); /* there may be more of it */
@@ -258,14 +262,14 @@ static void graph_at_the_end(void **state)
 static void op_of_main(double ms)
 {
 	ab_op(&ab, (struct ab_op){ .tid = MAIN,
-				   .step = 1,
+				   .step = 2,
 				   .name_id = 22,
 				   .depth = 1,
 				   .thread = 1,
 				   .sequence = -1,
 				   .stack_id = 1,
 				   .start_ns = AB_MS(ms) });
-	ab_op_end(&ab, MAIN, 1, AB_MS(ms + 1), 1);
+	ab_op_end(&ab, MAIN, 2, AB_MS(ms + 1), 1);
 }
 
 static void own_steps_divide_functions(void **state)
@@ -286,7 +290,7 @@ static void own_steps_divide_functions(void **state)
 	own(1, 20);
 	op_of_main(22);
 	mark(40);
-	end_range(0, 2, 41);
+	end_range(0, 3, 41);
 	assert_int_equal(only_trace()->function_count, 2);
 	for (i = 0; i < 2; i++) {
 		const struct gt_trace_function *main = &only_trace()->functions[i].function;
