@@ -165,8 +165,21 @@ static void many(void **state)
 	assert_int_equal(cycle_of(&on_demand, 170), 16);
 }
 
+/* Nothing is on before a range is coming. */
+static void captured_ranges(void **state)
+{
+	struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
+
+	(void)state;
+	expect(&capture, "iwaoo");
+	capture.repeat = 0;
+	expect(&capture, "iwaiwaiwa");
+	assert_int_equal(cycle_of(&capture, 5), 1);
+}
+
 static void as_text(void **state)
 {
+	const struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
 	struct gt_schedule got;
 	char text[GT_SCHEDULE_TEXT_MAX];
 
@@ -178,6 +191,9 @@ static void as_text(void **state)
 	assert_int_equal(gt_schedule_parse("skip_first_wait=1,repeat=0", &got), 0);
 	assert_true(!got.on_demand && got.skip_first_wait);
 	assert_int_equal(gt_schedule_parse("on_demand", &got), -EINVAL);
+	assert_int_equal(gt_schedule_format(&capture, text, sizeof(text)), 0);
+	assert_int_equal(gt_schedule_parse(text, &got), 0);
+	assert_true(got.capture && !got.on_demand && got.wait == 1 && !got.skip_first);
 }
 
 int main(void)
@@ -189,6 +205,7 @@ int main(void)
 		cmocka_unit_test_setup(among_cycles, setup),
 		cmocka_unit_test_setup(refused, setup),
 		cmocka_unit_test_setup(many, setup),
+		cmocka_unit_test_setup(captured_ranges, setup),
 		cmocka_unit_test_setup(as_text, setup),
 	};
 
