@@ -43,6 +43,8 @@ void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struc
 		gt_window_check_write(rec, window, -ENOMEM);
 		return;
 	}
+	if (!gt_window_takes_stack(window, op.calls.len + op.modules.len))
+		op.calls.len = op.modules.len = 0;
 	op.end_ns = GT_MAX(op.end_ns, op.start_ns);
 	end = (struct gt_fwdbwd_end){ .start_ns = op.start_ns, .end_ns = op.end_ns };
 	gt_window_check_write(rec, window, gt_trace_op(window->trace, &op, &end.lane));

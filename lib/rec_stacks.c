@@ -90,6 +90,8 @@ static void put_call(struct gt_recorder *rec, struct gt_window *window,
 		return;
 	}
 	function.name = gt_buf_str(&rec->text);
+	if (!gt_window_takes_stack(window, function.name.len))
+		return;
 	function.end_ns = GT_MAX(function.end_ns, function.start_ns);
 	gt_window_check_write(rec, window, gt_trace_function(window->trace, &function));
 }

@@ -95,6 +95,8 @@ struct gt_window {
 	struct gt_fwdbwd links; /* of its operators */
 	uint64_t link_count;
 	uint64_t function_count; /* of Python */
+	uint64_t stack_bytes;    /* of text in the file that is of Python */
+	uint64_t stacks_left_out;
 
 	struct gt_trace *trace;
 	bool failed; /* its file: nothing more is written */
@@ -212,6 +214,8 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 
 /* Is there a file to write to? Makes it at the first call. */
 bool gt_window_open_file(struct gt_recorder *rec, struct gt_window *window);
+/* Is there room for so much text of Python's functions? What finds none is counted. */
+bool gt_window_takes_stack(struct gt_window *window, size_t bytes);
 /* A failure of the writer sticks; its own words come with the next flush or close. */
 void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, int rc);
 

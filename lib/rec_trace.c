@@ -11,8 +11,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FLUSH_BYTES      (2U << 20) /* of JSON that waits */
-#define STEPS_AROUND     16         /* before and after a window, for its comparison */
+#define FLUSH_BYTES  (2U << 20) /* of JSON that waits */
+#define STEPS_AROUND 16         /* before and after a window, for its comparison */
+/* Stacks and Python functions of one file: more than a viewer can take, and programs make. */
+#define STACKS_MAX_BYTES (UINT64_C(4) << 30)
+
 #define CLOCK_RESIDUE_NS (1 * (int64_t)GT_NSEC_PER_MSEC)
 
 /* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: changes when somebody sets the clock. */
@@ -154,6 +157,16 @@ bool gt_window_open_file(struct gt_recorder *rec, struct gt_window *window)
 	return window->trace && !window->failed;
 }
 
+bool gt_window_takes_stack(struct gt_window *window, size_t bytes)
+{
+	if (bytes > STACKS_MAX_BYTES - window->stack_bytes) {
+		window->stacks_left_out++;
+		return false;
+	}
+	window->stack_bytes += bytes;
+	return true;
+}
+
 static struct gt_trace_call as_call(const struct gt_recorder *rec, const struct gt_launch *launch,
 				    char *buf, size_t len)
 {
@@ -188,6 +201,8 @@ void gt_window_call(struct gt_recorder *rec, struct gt_window *window,
 		gt_window_check_write(rec, window, -ENOMEM);
 		return;
 	}
+	if (!gt_window_takes_stack(window, call.calls.len))
+		call.calls.len = 0;
 	call.launches = launches;
 	call.captured = captured;
 	gt_window_check_write(rec, window, gt_trace_call(window->trace, &call));
@@ -324,7 +339,8 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -
 				window->began_refused,
 		/* A name lost before the window is missing in it, too. */
-		.dropped_names = now->dropped_names + rec->names.refused + rec->stacks.refused,
+		.dropped_names = now->dropped_names + rec->names.refused + rec->stacks.refused +
+				 window->stacks_left_out,
 		.bad_records = rec->bad_records - window->began_bad,
 		.launches_without_gpu = window->launches_without_gpu,
 		.gpu_without_launch = window->gpu_without_launch,
@@ -358,6 +374,8 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 		{ health->launches_without_gpu, "launches have no GPU record" },
 		{ health->gpu_without_launch, "GPU records have no launch" },
 		{ health->bad_records, "records could not be used" },
+		{ window->stacks_left_out,
+		  "Python stacks and functions found no room in the file" },
 		{ health->dropped_names, "names were lost" },
 	};
 	size_t i;

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Of the names in a stack's text, a peer's can be 1 MiB each; those of real programs stay below. */
+/* A peer's names can be 1 MiB each. Those of real programs stay below both. */
+#define NAME_MAX_BYTES 4096
 #define TEXT_MAX_BYTES (UINT32_C(64) << 10)
 
 static bool grow(struct gt_stacks *stacks, uint32_t id)
@@ -78,7 +79,7 @@ bool gt_frame_same_function(const struct gt_frame *a, const struct gt_frame *b)
 
 static void put(struct gt_buf *buf, struct gt_str text)
 {
-	gt_buf_append(buf, text.ptr, text.len);
+	gt_buf_append(buf, text.ptr, GT_MIN(text.len, (size_t)NAME_MAX_BYTES));
 }
 
 void gt_frame_put(const struct gt_frame *frame, const struct gt_names *names, uint32_t line,

@@ -51,7 +51,10 @@ static inline bool gt_frame_is_module(const struct gt_frame *frame)
 	return frame->class_id != 0;
 }
 
-/* "file(line): function" at the end of buf, with the line that the frame is at or its first one. */
+/*
+ * "file(line): function" at the end of buf, with the line that the frame is at or its first one. Of
+ * longer names the first 4 KiB.
+ */
 void gt_frame_put(const struct gt_frame *frame, const struct gt_names *names, uint32_t line,
 		  struct gt_buf *buf);
 

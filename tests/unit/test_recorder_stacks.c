@@ -350,6 +350,32 @@ static void deep(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* Stacks of 64 KiB and more: a file takes 4 GiB of them, and says what it lacks. */
+static void large(void **state)
+{
+	static char name[4001];
+	uint32_t i, count = 0;
+
+	(void)state;
+	begin();
+	fake_discard = true;
+	memset(name, 'n', sizeof(name) - 1);
+	ab_string(&ab, MAIN, RAW, name);
+	for (i = 0; i < 20; i++)
+		frame(100 + i, i ? 99 + i : 0, RAW, FORWARD, i, 4);
+	while (count < 70000) {
+		for (i = 0; i < 1000; i++)
+			op(2, 21, 21, 119);
+		count += i;
+		drain(21);
+	}
+	end();
+	assert_false(only_trace()->health.complete);
+	assert_in_range(only_trace()->health.dropped_names, 70000 - (UINT64_C(4) << 20) / 64,
+			70000);
+	assert_non_null(strstr(report.closed[0].why, "Python stacks and functions found no room"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +390,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_modules, setup, teardown),
 		cmocka_unit_test_setup_teardown(hostile, setup, teardown),
 		cmocka_unit_test_setup_teardown(deep, setup, teardown),
+		cmocka_unit_test_setup_teardown(large, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

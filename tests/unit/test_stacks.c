@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-enum { NAME = 1, FRAMES = 100, LEN_BYTES = 4000 };
+enum { NAME = 1, FRAMES = 100, LEN_BYTES = 8000 };
 
-#define TEXT_BYTES (64 << 10) /* as stacks.h has it */
+#define NAME_BYTES 4096 /* as stacks.h has it */
+#define TEXT_BYTES (64 << 10)
 
 static struct gt_stacks stacks;
 static struct gt_names names;
@@ -52,7 +53,7 @@ static void calls(void **state)
 	(void)state;
 	gt_buf_text(&text, "before");
 	gt_stacks_put_calls(&stacks, &names, FRAMES, &text);
-	assert_in_range(text.len, TEXT_BYTES, TEXT_BYTES + 2 * LEN_BYTES);
+	assert_in_range(text.len, TEXT_BYTES, TEXT_BYTES + 2 * NAME_BYTES);
 	assert_memory_equal(text.data + text.len - strlen(end), end, strlen(end));
 }
 
@@ -60,7 +61,19 @@ static void modules(void **state)
 {
 	(void)state;
 	gt_stacks_put_modules(&stacks, &names, FRAMES, &text);
-	assert_in_range(text.len, TEXT_BYTES, TEXT_BYTES + 2 * LEN_BYTES);
+	assert_in_range(text.len, TEXT_BYTES, TEXT_BYTES + 2 * NAME_BYTES);
+}
+
+/* Of a name that is too long its beginning. */
+static void long_name(void **state)
+{
+	static const char end[] = "(7): ";
+	const struct gt_frame frame = { .function_id = NAME, .file_id = NAME };
+
+	(void)state;
+	gt_frame_put(&frame, &names, 7, &text);
+	assert_int_equal(text.len, NAME_BYTES + strlen(end) + NAME_BYTES);
+	assert_memory_equal(text.data + NAME_BYTES, end, strlen(end));
 }
 
 int main(void)
@@ -68,6 +81,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(modules, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_name, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
