@@ -52,7 +52,7 @@ static void follow_wanted(void)
 }
 
 /* Obeyed without having been asked for: only by a program of which no step was seen so far. */
-static bool obeys_calls(void)
+bool inj_capture_hears(void)
 {
 	if (inj_config.capture == INJ_CAPTURE_PROFILER)
 		return true;
@@ -71,14 +71,9 @@ enum inj_capture_call inj_capture_call_of(const char *name)
 	return INJ_CALL_NO_MARK;
 }
 
-bool inj_capture_hears(void)
-{
-	return inj_config.capture == INJ_CAPTURE_AUTO || inj_config.capture == INJ_CAPTURE_PROFILER;
-}
-
 void inj_capture_call(enum inj_capture_call call)
 {
-	if (!obeys_calls())
+	if (!inj_capture_hears())
 		return;
 	/* They do not nest: CUDA ignores a second Start and a second Stop. */
 	atomic_store(&wanted, call == INJ_CALL_BEGINS);

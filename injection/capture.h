@@ -14,7 +14,7 @@ bool inj_capture_init(const char *text);
 enum inj_capture_call { INJ_CALL_NO_MARK, INJ_CALL_BEGINS, INJ_CALL_ENDS };
 enum inj_capture_call inj_capture_call_of(const char *name);
 
-/* Are such calls to be heard at all? */
+/* Are such calls obeyed at this moment? */
 bool inj_capture_hears(void);
 
 /*

@@ -207,8 +207,7 @@ void inj_launches_init(void)
 				continue;
 			inj_call_classify(text, &call->class, name);
 			call->capture = inj_capture_call_of(name);
-			if (call->capture && inj_capture_hears() &&
-			    capture_count < ARRAY_SIZE(captures)) {
+			if (call->capture && capture_count < ARRAY_SIZE(captures)) {
 				captures[capture_count].domain = domains[i];
 				captures[capture_count++].cbid = cbid;
 			}
@@ -259,7 +258,7 @@ static int subscribe(void)
 	if (result != CUPTI_SUCCESS)
 		return -EBUSY;
 	subscribed = true;
-	for (size_t i = 0; i < capture_count; i++)
+	for (size_t i = 0; i < capture_count && inj_capture_hears(); i++)
 		enable_callback(captures[i].domain, captures[i].cbid);
 	return 0;
 }

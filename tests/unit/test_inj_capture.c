@@ -78,6 +78,7 @@ static void when_calls_are_obeyed(void **state)
 	});
 	in_session("", GT_MODE_KEEP, {
 		inj_step(GT_STEP_API, 0); /* steps rule */
+		check(!inj_capture_hears());
 		inj_capture_call(INJ_CALL_BEGINS);
 		check(inj_arena->step == 1 && inj_arena->step_source == GT_STEP_API);
 	});

@@ -226,7 +226,7 @@ static void outermost_call(void **state)
 	struct gt_ev_call ev;
 
 	(void)state;
-	assert_int_equal(cupti.enabled, 8); /* five names, the graph nodes, two of captures */
+	assert_int_equal(cupti.enabled, 6); /* five names and the graph nodes */
 	atomic_store(&inj_arena->step, 5);
 	enter(RUNTIME, LAUNCH, 77);
 	enter(DRIVER, DRIVER_LAUNCH, 77);
