@@ -10,21 +10,28 @@
 
 /* ---- what gtrace ps shows ---- */
 
+/* Of all processes: what one does that does the most. */
 static const char *describe_phase(const struct run_control *control,
 				  const struct gt_client_info *leader)
 {
+	bool warming_up = false, tracing = false, finishing = false, waiting = false;
+
+	for (size_t i = 0; i < control->collector->client_count; i++) {
+		const struct gt_client_info *info = gt_client_info(control->collector->clients[i]);
+
+		tracing |= info->phase == GT_PHASE_ACTIVE;
+		warming_up |= info->phase == GT_PHASE_WARMUP;
+		finishing |= info->open_cycle != 0;
+		waiting |= info->phase == GT_PHASE_IDLE && info->step_source != GT_STEP_NONE;
+	}
 	if (control->stopped)
 		return "stopped";
 	if (!leader)
 		return "starting";
-	if (leader->phase == GT_PHASE_WARMUP)
-		return "warming up";
-	if (leader->phase == GT_PHASE_ACTIVE)
-		return "tracing";
-	if (leader->open_cycle)
-		return "finishing";
-	if (leader->phase == GT_PHASE_IDLE)
-		return "waiting";
+	if (tracing || warming_up)
+		return tracing ? "tracing" : "warming up";
+	if (finishing || waiting)
+		return finishing ? "finishing" : "waiting";
 	return control->options->schedule.on_demand ? "idle" : "over";
 }
 

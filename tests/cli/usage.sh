@@ -60,6 +60,27 @@ try run --nsight --with-stack true
 try run --nsight --activities cpu,mem true
 try run --nsight --delay 5 true
 try run --nsight --nsight-args "'" true
+try run --on-demand --wait 5 true
+try run --on-demand --repeat 2 true
+try run --on-demand --capture-range nvtx:x true
+try run --on-demand --step-source none true
+try run --on-demand --warmup 256 true
+try run --on-demand --nsight true
+try run --rendezvous '' true
+try ps now
+try ps
+try ps --json
+try trigger now
+try trigger --active 0
+try trigger --at-step 0
+try trigger --at-step +x
+try trigger --session 1 --rendezvous .
+try trigger
+try trigger --rendezvous no/such/directory
+try trigger --rendezvous .
+rm -f gtrace-request
+try stop --active 1
+try stop
 try run --max-buffer 1M true
 try run --max-buffer 1T true
 try run --name a/b true
