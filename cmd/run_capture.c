@@ -61,6 +61,7 @@ static void exclude_schedule(const struct run_options *run)
 	exclude(run, given->active != standard.active, "active");
 	exclude(run, given->repeat != standard.repeat, "repeat");
 	exclude(run, given->skip_first_wait, "skip-first-wait");
+	exclude(run, given->on_demand, "on-demand");
 }
 
 /* As with --step-source none. */

@@ -50,6 +50,7 @@ try run --capture-range nvtx:x --capture-end never true
 try run --capture-range nvtx:x --capture-end repeat:0 true
 try run --capture-end repeat true
 try run --delay 5 --capture-end repeat true
+try run --on-demand --delay 5 true
 try run --delay soon true
 try run --duration 0 true
 try run --nsight-args -f true
