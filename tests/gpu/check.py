@@ -167,16 +167,19 @@ def doctor(run):
 def frameworks(run):
     """Each framework's own steps, as many as it says it made."""
     said = []
+    chosen = {'denoise-sample': ['--step-call', '__main__:denoise'],
+              'denoise-ranges': ['--step-range', '^denoise [0-9]+$']}
     for script, options, source in (('trainer', [], 'transformers'), ('fit', ['accumulate'], 'lightning'),
                                     ('fit', ['manual'], 'lightning'), ('accelerated', [], 'optimizer'),
                                     ('diffusion', ['pipeline'], 'diffusers'), ('diffusion', ['loop'], 'diffusers'),
-                                    ('jax_steps', [], 'jax')):
+                                    ('denoise', ['train'], 'optimizer'), ('denoise', ['sample'], 'call'),
+                                    ('denoise', ['ranges'], 'nvtx'), ('jax_steps', [], 'jax')):
         name = '-'.join([script, *options])
         command = run.python('frameworks/%s.py' % script, 12, *options)
         if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=HERE).returncode:
             said.append('%s: cannot run here' % name)
             continue
-        trace, = run.run(name, ['--active', '100', '--name', 'it'], command)
+        trace, = run.run(name, ['--active', '100', '--name', 'it', *chosen.get(name, [])], command)
         assert trace.health['step_source'] == source, (name, trace.health)
         assert 'steps 12' in run.log.splitlines(), run.log
         # the first mark ends step 0, the last one begins a step that the end of the program ends

@@ -12,7 +12,7 @@ $(FAKE_INJECTION): tests/python/fake_injection.c injection/python.c injection/in
 # GTRACE_TEST_TORCH names their Pythons. Debian's python3-torch (1.13) is used where it is installed:
 # with what it needs it takes 640 MB of the system, and has no Kineto to be compared with.
 TORCH_VERSION ?= 2.11.0
-torch: ## install PyTorch (TORCH_VERSION) from PyPI for the tests of its operators: 3.6 GB
+torch: ## install PyTorch (TORCH_VERSION) and frameworks from PyPI for the tests: 4.4 GB
 	$(Q)tests/python/install-torch $(TORCH_VERSION)
 
 .PHONY: torch

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The steps of frameworks: fake ones of the shape that the hooks rely on, and those that the
-Pythons of GTRACE_TEST_TORCH (separated by colons) have, on the CPU.
+"""The steps of frameworks: fake ones of the shape that the hooks rely on, and those that the Python
+of 'make torch' and those of GTRACE_TEST_TORCH (separated by colons) have, on the CPU.
 
 usage: test_frameworks.py BUILD [PYTHON...]
 """
@@ -157,20 +157,24 @@ CallbackHandler.on_step_end = on_step_end
 STEPS = 10
 
 
-def real(script, *options, source):
+def has(place, python, module):
+    return not run(place, [python, '-c', f'import importlib.util as u, sys; sys.exit(not u.find_spec({module!r}))']).status
+
+
+def real(script, *options, needs='torch', source, gtrace=()):
     def test(hook):
         tried = False
         for python in hook.pythons:
             with Place() as place:
-                env = {'HOME': place.path, 'CUDA_VISIBLE_DEVICES': '', 'HF_HUB_OFFLINE': '1'}
-                argv = [python, f'{REAL}/{script}.py', str(STEPS), *options]
-                if run(place, argv, env).status:
+                if not has(place, python, needs):
                     continue
                 tried = True
+                argv = [python, f'{REAL}/{script}.py', str(STEPS), *options]
                 done = run(place, [f'{hook.build}/gtrace', 'run', '-q', '--active', '20',
-                                   '--name', 'it', '--', *argv],
-                           {**env, 'GTRACE_INJECTION': f'{hook.build}/libgtrace-inject.so'})
-                equal(done.status, 0)
+                                   '--name', 'it', *gtrace, '--', *argv],
+                           {'HOME': place.path, 'CUDA_VISIBLE_DEVICES': '', 'HF_HUB_OFFLINE': '1',
+                            'OMP_NUM_THREADS': '1', 'GTRACE_INJECTION': f'{hook.build}/libgtrace-inject.so'})
+                equal((done.status, done.err if done.status else ''), (0, ''))
                 assert f'steps {STEPS}' in done.out.splitlines(), done.out
                 with gzip.open(f'{place.path}/it-rank0.trace.json.gz') as file:
                     trace = json.load(file)
@@ -181,18 +185,21 @@ def real(script, *options, source):
                 equal({name for name in names if name.startswith('ProfilerStep#')},
                       {f'ProfilerStep#{step}' for step in range(first, STEPS + 1)})
         if not tried:
-            raise Skip(f'no Python of GTRACE_TEST_TORCH runs {script}.py')
+            raise Skip(f'no Python here has {needs}')
     test.__name__ = '_'.join(['steps_of_real', script, *options])
     case(test)
 
 
-real('trainer', source='transformers')
-real('fit', 'accumulate', source='lightning')
-real('fit', 'manual', source='lightning')
-real('accelerated', source='optimizer')
-real('diffusion', 'pipeline', source='diffusers')
-real('diffusion', 'loop', source='diffusers')
-real('jax_steps', source='jax')
+real('trainer', needs='transformers', source='transformers')
+real('fit', 'accumulate', needs='lightning', source='lightning')
+real('fit', 'manual', needs='lightning', source='lightning')
+real('accelerated', needs='accelerate', source='optimizer')
+real('diffusion', 'pipeline', needs='diffusers', source='diffusers')
+real('diffusion', 'loop', needs='diffusers', source='diffusers')
+real('denoise', 'train', source='optimizer')
+real('denoise', 'sample', source='call', gtrace=['--step-call', '__main__:denoise'])
+real('denoise', 'ranges', source='nvtx', gtrace=['--step-range', '^denoise [0-9]+$'])
+real('jax_steps', needs='jax', source='jax')
 
 
 if __name__ == '__main__':
@@ -200,6 +207,7 @@ if __name__ == '__main__':
         sys.exit(__doc__)
     HOOK = Hook(sys.argv[1])
     HOOK.build = os.path.abspath(sys.argv[1])
-    HOOK.pythons = [python for python in sys.argv[2:] or
-                    os.environ.get('GTRACE_TEST_TORCH', '').split(':') if python]
+    HOOK.pythons = [python for python in sys.argv[2:] or [
+        f'{HERE}/../../build/deps/torch/bin/python', *os.environ.get('GTRACE_TEST_TORCH', '').split(':')]
+        if python and os.path.exists(python)]
     sys.exit(main(HOOK))
