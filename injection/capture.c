@@ -22,7 +22,7 @@ static _Atomic uint32_t begun;  /* as has been marked */
 
 static bool is_armed(void)
 {
-	return atomic_load_explicit(&inj_live.armed, memory_order_relaxed);
+	return atomic_load_explicit(&inj_live.armed, memory_order_acquire);
 }
 
 /* The range begins when all is on: what other threads do meanwhile is before it. */

@@ -34,7 +34,8 @@ bool inj_alive(void)
 
 bool inj_recording(void)
 {
-	return atomic_load_explicit(&inj_live.recording, memory_order_relaxed);
+	/* As of inj_live.alive: who sees it may use the arena. */
+	return atomic_load_explicit(&inj_live.recording, memory_order_acquire);
 }
 
 /* ---- saying something ---- */

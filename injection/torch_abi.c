@@ -16,8 +16,8 @@
  *
  * Found by offsetof in the headers of 1.13.1, 2.0.1, 2.1.2, 2.2.2, 2.3.1, 2.4.1, 2.5.1, 2.6.0,
  * 2.7.1, 2.8.0, 2.9.1, 2.10.0, 2.11.0, 2.12.0, 2.13.0, 2.14.0 and 2.15.0, for x86-64; on aarch64
- * the same types have the same sizes. The second step is kwinputs_, which came with 2.4.
- * lib/doctor_python.c tells users of this range.
+ * the same types have the same sizes (2.8.0 was seen there, emulated). The second step is
+ * kwinputs_, which came with 2.4. lib/doctor_python.c tells users of this range.
  */
 static const struct layout {
 	uint16_t sequence_at;   /* sequence_nr_; behind it inputs_, a pointer and a length */
