@@ -432,7 +432,8 @@ static void explain_nothing(const struct run_report *report)
 		return;
 	}
 	if (sched->on_demand) {
-		say("nothing was traced: no window was triggered before the program ended");
+		if (!report->options->quiet)
+			say("nothing was traced: no window was triggered before the program ended");
 		return;
 	}
 	gt_schedule_at(sched, 0, &first);

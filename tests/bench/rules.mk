@@ -23,5 +23,11 @@ TORCH_PYTHON ?= $(DEPS)/torch/bin/python
 bench-ops: all ## what an operator of torch costs, traced and not (TORCH_PYTHON; 'make torch')
 	$(Q)$(PYTHON3) tests/bench/ops.py $(O) $(TORCH_PYTHON)
 
-TEST_PROGRAMS += $(BENCH_READER) $(BENCH_WRITER)
-.PHONY: bench-reader bench-writer bench-ranks bench-ops
+BENCH_STEP := $(O)/bench/bench_step
+bench-step: all $(BENCH_STEP) ## what a step costs that nobody traces: without gtrace, by a schedule, on demand
+	$(Q)$(BENCH_STEP)
+	$(Q)$(O)/gtrace run -q -n never -o $(O)/bench --wait 999999999 -- $(BENCH_STEP)
+	$(Q)$(O)/gtrace run -q -n never -o $(O)/bench --on-demand -- $(BENCH_STEP)
+
+TEST_PROGRAMS += $(BENCH_READER) $(BENCH_WRITER) $(BENCH_STEP)
+.PHONY: bench-reader bench-writer bench-ranks bench-ops bench-step

@@ -197,6 +197,10 @@ def main():
                 '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
                 '--repeat', '0', *options, '--']
 
+    def on_demand():
+        return Worker('gtrace', [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', 'demand', '--force', '--step-source',
+                                 'api', '--on-demand', *WINDOWS['gtrace'], '--'])
+
     def window_of(number, mode):
         return lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, '%s%d' % (mode, number), WINDOWS[mode]))
 
@@ -205,6 +209,7 @@ def main():
             'plain': lambda: Worker('plain'),
             'plain twin': lambda: Worker('plain'),
             'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
+            'on demand': on_demand,
             'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
             **{mode: window_of(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
@@ -225,7 +230,7 @@ def main():
     print('step time / plain, %d rounds of each of %d sets (95 %% interval): 10th percentile, 25th percentile' % (
         args.rounds, args.sets))
     traced = ('floor', *WINDOWS, *TORCHS)
-    for mode in ('plain twin', 'idle', *traced):
+    for mode in ('plain twin', 'idle', 'on demand', *traced):
         print_ratios(mode, sets, mode, 'plain')
     print_ratios('gtrace / floor', sets, 'gtrace', 'floor')
     for mode in traced:

@@ -21,6 +21,7 @@ import traceback
 
 import check_ops
 import check_tools
+import check_trigger
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = []
@@ -451,7 +452,7 @@ def main():
     if not run.tracecheck:
         print('tracecheck.py is not there: traces are not held against it')
     results = collections.Counter()
-    for check in CASES + check_ops.CASES + check_tools.CASES:
+    for check in CASES + check_ops.CASES + check_tools.CASES + check_trigger.CASES:
         if not any(part in check.__name__ for part in args.k.split(',')):
             continue
         begin = time.time()

@@ -1,0 +1,121 @@
+"""Cases of check.py that trace on demand."""
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+CASES = []
+WITHIN_S = 120
+
+
+def case(func):
+    CASES.append(func)
+    return func
+
+
+class Session:
+    """A program on demand, and what asks it."""
+
+    def __init__(self, run, name, command, cwd):
+        self.out = os.path.join(run.out, name)
+        shutil.rmtree(self.out, ignore_errors=True)
+        os.makedirs(self.out)
+        self.gtrace = run.gtrace
+        self.env = {**os.environ, 'GTRACE_RUNTIME_DIR': self.out}
+        self.log = open(os.path.join(self.out, 'log'), 'w+')
+        self.proc = subprocess.Popen([run.gtrace, 'run', '--on-demand', '-n', name, '-o', self.out, '--', *command],
+                                     stdout=self.log, stderr=subprocess.STDOUT, cwd=cwd, env=self.env)
+
+    def ask(self, *words):
+        return subprocess.run([self.gtrace, *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=WITHIN_S)
+
+    def state(self):
+        return (json.loads(self.ask('ps', '--json').stdout) or [{'ranks': 0, 'step': 0, 'phase': 'gone'}])[0]
+
+    def await_state(self, condition):
+        end = time.monotonic() + WITHIN_S
+        while not condition(self.state()):
+            assert time.monotonic() < end and self.proc.poll() is None, self.state()
+            time.sleep(.05)
+
+    def files(self):
+        return sorted(name for name in os.listdir(self.out) if name.endswith('.trace.json.gz'))
+
+    def await_files(self, count):
+        self.await_state(lambda state: len(self.files()) >= count and state['phase'] not in ('tracing', 'finishing'))
+
+    def trigger(self, *options):
+        asked = time.monotonic()
+        done = self.ask('trigger', *options)
+        assert not done.returncode, done.stdout
+        first, last = map(int, re.search(r'steps (\d+) to (\d+) of', done.stdout).groups())
+        return list(range(first, last + 1)), time.monotonic() - asked
+
+    def trace(self, name):
+        with gzip.open(os.path.join(self.out, name)) as stream:
+            doc = json.load(stream)
+        assert doc['gtrace']['complete'], doc['gtrace']
+        kernels = sum(e.get('cat') == 'kernel' for e in doc['traceEvents'])
+        assert kernels, name
+        return sorted({int(e['name'].partition('#')[2]) for e in doc['traceEvents']
+                       if e.get('cat') == 'user_annotation' and e['name'].startswith('ProfilerStep#')}), kernels
+
+
+@contextlib.contextmanager
+def session(run, name, command):
+    one = Session(run, name, command, os.path.dirname(os.path.abspath(__file__)))
+    try:
+        yield one
+    finally:
+        for pid in one.state().get('processes', []):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        one.proc.terminate()
+        one.proc.wait(WITHIN_S)
+        one.log.close()
+
+
+@case
+def triggered(run):
+    """Windows of an eager loop by gtrace trigger and by SIGUSR2: complete, equal, and of the steps that were said."""
+    with session(run, 'triggered', run.python('gpt.py', '--steps', '100000')) as one:
+        one.await_state(lambda state: state['step'] > 20)
+        assert not one.files(), one.files()
+        windows, times = [], []
+        for options in (), ('--warmup', '0'), ('--at-step', '+30'):
+            steps, seconds = one.trigger(*options)
+            windows.append(steps)
+            times.append(seconds)
+            one.await_files(len(windows))
+            one.await_state(lambda state: state['phase'] == 'idle')
+        one.proc.send_signal(signal.SIGUSR2)
+        one.await_files(4)
+        found = [one.trace(name) for name in one.files()]
+    assert [steps for steps, _ in found[:3]] == windows, (found, windows)
+    counts = {kernels for _, kernels in found}
+    assert len(counts) == 1, found
+    return 'steps %s, %d kernels each; agreed on within %s s' % (
+        [steps[0] for steps, _ in found], counts.pop(), ['%.2f' % seconds for seconds in times])
+
+
+@case
+def triggered_ranks(run):
+    if run.gpus < 2:
+        return None
+    command = [sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', str(run.gpus), 'ddp.py', '100000']
+    with session(run, 'triggered-ranks', command) as one:
+        one.await_state(lambda state: state['ranks'] == run.gpus and state['step'] > 20)
+        for number in range(1, 6):
+            steps, _ = one.trigger('--active', '2')
+            one.await_files(number * run.gpus)
+            found = [one.trace(name)[0] for name in one.files() if 'cycle%d.' % number in name]
+            assert found == [steps] * run.gpus, (found, steps)
+            one.await_state(lambda state: state['phase'] == 'idle')
+    return '5 windows of %d ranks, the same steps in each' % run.gpus
