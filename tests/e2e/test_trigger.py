@@ -75,11 +75,13 @@ def steps_of(stderr):
     return list(range(int(first), int(last) + 1))
 
 
-def kill_all(case):
-    for found in sessions(case):
-        for pid in found['processes']:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+def kill_children(pid):
+    """And theirs: what a shell has started would outlive it, and hold the pipes of the test."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with open(f'/proc/{pid}/task/{pid}/children') as file:
+            for child in map(int, file.read().split()):
+                kill_children(child)
+                os.kill(child, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -89,7 +91,8 @@ def running(case, options, command=None):
         try:
             yield process
         finally:
-            kill_all(case)
+            os.kill(process.pid, signal.SIGCONT)
+            kill_children(process.pid)
             process.wait(TIMEOUT_S)
 
 
@@ -273,7 +276,7 @@ def two_nodes(case, chance, *options):
     with contextlib.ExitStack() as stack:
         nodes = [stack.enter_context(running(
             case, ['--on-demand', '--rendezvous', meeting, '--name', f'node{node}', *options],
-            ranks_of(case, 4 * node, 4, 8, lambda rank: chance.randrange(400, 3000))))
+            ranks_of(case, 4 * node, 4, 8, lambda rank: chance.randrange(400, 1500))))
             for node in range(2)]
         wait_for_steps(case, 4, 2)
         yield meeting, nodes
@@ -288,6 +291,13 @@ def traced(case, count):
     return {name: expect_whole(result.trace(name)).step_numbers() for name in result.names()}
 
 
+def wait_for_end(case, process):
+    try:
+        process.wait(TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Failure('no end:', sessions(case), files(case)) from None
+
+
 def test_same_steps_in_two_sessions(case):
     seed = random.SystemRandom().randrange(1 << 30)
     chance = random.Random(seed)
@@ -299,7 +309,7 @@ def test_same_steps_in_two_sessions(case):
         with two_nodes(case, chance, '--active', '2', '--then', 'stop') as (meeting, nodes):
             steps = steps_of(ask(case, 'trigger', '--rendezvous', meeting)[1])
             for node in nodes:
-                node.wait(TIMEOUT_S)
+                wait_for_end(case, node)
             windows = traced(case, 8)
             check(all(w == steps for w in windows.values()), f'seed {seed}, round {number}:', steps, windows)
             check_equal(len(steps), 2, 'steps')
@@ -373,10 +383,10 @@ def test_a_node_that_dies(case):
 
 def test_same_steps_in_one_session(case):
     chance = random.Random(2)
-    command = ranks_of(case, 0, 4, 4, lambda rank: chance.randrange(400, 3000))
+    command = ranks_of(case, 0, 4, 4, lambda rank: chance.randrange(400, 1500))
     with running(case, ['--on-demand', '--then', 'stop', '-n', 'train'], command) as process:
         wait_for_steps(case, 4)
         steps = steps_of(ask(case, 'trigger')[1])
-        process.wait(TIMEOUT_S)
+        wait_for_end(case, process)
         windows = traced(case, 4)
         check(all(w == steps for w in windows.values()), steps, windows)

@@ -7,7 +7,7 @@ $(NVTX_TESTS): $(O)/tests/%: tests/unit/%.c tests/unit/inj_standin.c \
 		$(filter %.c %.o,$^) -lcmocka -lpthread -ldl
 
 # Clients and the collector, between scripted peers and a recorder that does as it is told.
-CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_client_plans \
+CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_client_plans test_trigger \
 	test_collector)
 $(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recorder.c peer.c \
 		client_owner.c fake_recorder.h peer.h client_owner.h) $(O)/libgtrace.a
