@@ -84,6 +84,7 @@ static bool is_taken(const char *prefix)
 static void name_report(const struct run_options *options, char *buf, size_t len)
 {
 	char name[GT_SESSION_NAME_MAX + 1], rank_part[24] = "", number[16] = "";
+	bool here = !strcmp(options->output_dir, ".");
 	struct gt_rank rank;
 
 	gt_command_name(options->command, name, sizeof(name));
@@ -91,7 +92,7 @@ static void name_report(const struct run_options *options, char *buf, size_t len
 	if (rank.source != GT_RANK_NONE)
 		snprintf(rank_part, sizeof(rank_part), "-rank%u", rank.rank);
 	for (int attempt = 2; attempt < NAME_ATTEMPTS; attempt++) {
-		snprintf(buf, len, "%s/%s%s%s", options->output_dir,
+		snprintf(buf, len, "%s%s%s%s%s", here ? "" : options->output_dir, here ? "" : "/",
 			 options->name ? options->name : name, number, rank_part);
 		if (options->force || !is_taken(buf))
 			return;

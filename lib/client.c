@@ -397,8 +397,10 @@ static void after_work(uv_work_t *request, int status)
 		return;
 	}
 	tell_drained(client);
-	if (client->paused && client->fd >= 0)
+	if (client->paused && client->fd >= 0) {
 		uv_poll_start(&client->socket_poll, UV_READABLE, on_socket);
+		read_messages(client); /* now: the next drain may be due already, and so on */
+	}
 	client->paused = false;
 	advance(client);
 }

@@ -207,6 +207,14 @@ def test_under_nsys(case, command):
     nothing_is_written(case)
 
 
+def test_nsys_is_the_command(case):
+    nsys = Nsys(case)
+    result = nsys.run([], ['nsys', 'profile', '-o', 'x', *case.train(tools=None, gone=False)])
+    nsys.expect_recorded(range(3, 6))
+    check_equal(nsys.options(), {'o': 'x'}, 'options')
+    check('running' not in result.stderr, result)
+
+
 def test_under_nsys_without_the_option(case):
     nsys = Nsys(case)
     result = nsys.around([], case.train(tools=None, gone=False))
