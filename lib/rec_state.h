@@ -127,6 +127,7 @@ struct gt_recorder {
 	size_t device_count;
 	uint16_t record_bytes[GT_KIND_MAX];
 	bool fallback;
+	uint64_t fallback_ns;   /* since when */
 	bool no_cupti;          /* and no GPU work then */
 	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
@@ -195,6 +196,14 @@ struct gt_recorder {
 
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
+
+/* Are its calls records of CUPTI's? Not of one that ended before that began, however late we are.
+ */
+static inline bool gt_window_fell_back(const struct gt_recorder *rec,
+				       const struct gt_window *window)
+{
+	return rec->fallback && rec->fallback_ns < window->end_ns;
+}
 
 /* Each makes the file when it is the first. A failure sticks and is reported. */
 void gt_window_call(struct gt_recorder *rec, struct gt_window *window,

@@ -333,7 +333,7 @@ static struct gt_trace_health window_health(const struct gt_recorder *rec,
 	bool whole = window->id == GT_WHOLE_ID || window->own_steps;
 
 	return (struct gt_trace_health){
-		.fallback = rec->fallback,
+		.fallback = gt_window_fell_back(rec, window),
 		.dropped_cupti = now->dropped_cupti - began->dropped_cupti,
 		.dropped_arena = now->dropped_arena - began->dropped_arena,
 		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -
@@ -384,7 +384,7 @@ static const char *find_reason(const struct gt_recorder *rec, struct gt_window *
 		return window->cut;
 	if (rec->no_cupti)
 		return "CUPTI could not be used: there is no GPU work in it";
-	if (rec->fallback && rec->newest_api_ns < window->start_ns)
+	if (gt_window_fell_back(rec, window) && rec->newest_api_ns < window->start_ns)
 		return "no record of any call came, while another tool held CUPTI's callbacks";
 	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
 		return "CUPTI was not on yet when the window began";
@@ -430,7 +430,7 @@ static size_t add_warnings(const struct gt_recorder *rec, const struct gt_window
 		warnings[count++] = window->cut;
 	if (residue > CLOCK_RESIDUE_NS || residue < -CLOCK_RESIDUE_NS)
 		warnings[count++] = "the system's clock was set during the window";
-	if (rec->fallback)
+	if (gt_window_fell_back(rec, window))
 		warnings[count++] = "another tool holds CUPTI's callbacks: launches come from its "
 				    "API records, which slow the program";
 	warnings[count] = NULL;

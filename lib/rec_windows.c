@@ -389,7 +389,7 @@ static bool is_off(const struct gt_recorder *rec, const struct gt_window *window
  */
 static bool has_all_calls(const struct gt_recorder *rec, const struct gt_window *window)
 {
-	return !rec->fallback ||
+	return !gt_window_fell_back(rec, window) ||
 	       rec->newest_api_ns - GT_MIN(rec->newest_api_ns, API_LAG_NS) >= window->end_ns ||
 	       is_off(rec, window);
 }
@@ -435,7 +435,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 		 * A step is over for all when the process was in a later one before we read; not in
 		 * the fall-back mode, where its calls come later.
 		 */
-		if (window->closed || rec->fallback)
+		if (window->closed || gt_window_fell_back(rec, window))
 			continue;
 		if (window->own_steps)
 			close_own_steps(rec, window, false);

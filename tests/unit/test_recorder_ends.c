@@ -237,6 +237,21 @@ static void yields_after_the_end(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* A later window's calls come otherwise, as that profiler kept the callbacks: not this one's. */
+static void falls_back_after_the_end(void **state)
+{
+	(void)state;
+	start_with_work();
+	steps_to(6);
+	phase(GT_WHAT_YIELD, 0, 6, 60);
+	phase(GT_WHAT_OFF, 0, 0, 61);
+	phase(GT_WHAT_FALLBACK, 1, 0, 62);
+	drain(63);
+	assert_int_equal(report.closed_count, 1);
+	assert_true(only_trace()->health.complete);
+	assert_false(only_trace()->health.fallback);
+}
+
 /* The profiler was there first, whether this is heard before its steps or after: there is no file.
  */
 static void check_left_out(bool early)
@@ -331,6 +346,7 @@ int main(void)
 		TEST(yields),
 		TEST(yield_heard_late),
 		TEST(yields_after_the_end),
+		TEST(falls_back_after_the_end),
 		TEST(left_out),
 		TEST(left_out_heard_late),
 		TEST(fast_steps),
