@@ -4,6 +4,7 @@
  * lacked their first member, the communicator; those of communicators then are of no use.
  */
 #include "nccl.h"
+#include "field.h"
 
 #define SCHEMA_FIRST (UINT64_C(1) << 24) /* NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START */
 #define PAYLOADS_MAX 16
@@ -43,22 +44,6 @@ static bool is_nccl(const struct nvtx_name *domain)
 	return domain->len_bytes == 4 && !memcmp(domain->bytes, "NCCL", 4);
 }
 
-static int32_t int_at(const char *bytes, size_t at)
-{
-	int32_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
-
-static uint64_t u64_at(const char *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
-
 /* ---- calls ---- */
 
 static void put_call(const struct nccl_payload *payload, uint32_t depth)
@@ -79,12 +64,12 @@ static void put_call(const struct nccl_payload *payload, uint32_t depth)
 	ev = inj_reserve(GT_EV_COLLECTIVE, sizeof(*ev));
 	if (!ev)
 		return;
-	ev->hash = u64_at(bytes, AT_HASH);
-	ev->bytes = u64_at(bytes, AT_BYTES);
+	ev->hash = field_u64(bytes, AT_HASH);
+	ev->bytes = field_u64(bytes, AT_BYTES);
 	ev->depth = depth;
 	ev->call = (uint32_t)call;
-	ev->root = layout->root_at ? int_at(bytes, layout->root_at) : -1;
-	ev->reduction = layout->reduction_at ? int_at(bytes, layout->reduction_at) : -1;
+	ev->root = layout->root_at ? field_int(bytes, layout->root_at) : -1;
+	ev->reduction = layout->reduction_at ? field_int(bytes, layout->reduction_at) : -1;
 	inj_commit();
 }
 
@@ -119,8 +104,8 @@ static void put_comm(const struct nccl_payload *payload)
 	case COMM_INIT_RANK_SCALABLE:
 		if (payload->size_bytes < 20)
 			return;
-		comm.rank = int_at(bytes, 12);
-		comm.device = int_at(bytes, 16);
+		comm.rank = field_int(bytes, 12);
+		comm.device = field_int(bytes, 16);
 		break;
 	case COMM_INIT_ALL:
 		if (payload->size_bytes < 12)
@@ -129,8 +114,8 @@ static void put_comm(const struct nccl_payload *payload)
 	default:
 		return;
 	}
-	comm.hash = u64_at(bytes, 0);
-	comm.size = (uint32_t)int_at(bytes, 8);
+	comm.hash = field_u64(bytes, 0);
+	comm.size = (uint32_t)field_int(bytes, 8);
 	ev = inj_reserve(GT_EV_COMM, sizeof(*ev));
 	if (!ev)
 		return;

@@ -5,6 +5,7 @@
  * Python says.
  */
 #include "py_frames.h"
+#include "field.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -64,30 +65,9 @@ static struct {
 	const char *module_call;
 } py;
 
-static uint64_t word(const char *object, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, object + at, sizeof(value));
-	return value;
-}
-
-static const char *pointer(const char *object, size_t at)
-{
-	return (const char *)(uintptr_t)word(object, at);
-}
-
 static const char *reference(const char *object, size_t at)
 {
-	return (const char *)(uintptr_t)(word(object, at) & ~TAG_BITS);
-}
-
-static int number(const char *object, size_t at)
-{
-	int value;
-
-	memcpy(&value, object + at, sizeof(value));
-	return value;
+	return (const char *)(uintptr_t)(field_u64(object, at) & ~TAG_BITS);
 }
 
 static void *find(const char *name)
@@ -119,7 +99,7 @@ const char *py_frames_find(void)
 	if (!layout || sizeof(void *) != 8)
 		return "this version of Python is not known";
 	/* builds for debugging have more in each object */
-	if (word(py.code_type, TP_SIZE_AT) != layout->size || find("_Py_RefTotal") ||
+	if (field_u64(py.code_type, TP_SIZE_AT) != layout->size || find("_Py_RefTotal") ||
 	    find("_Py_GetRefTotal"))
 		return "this build of Python is not known";
 	py.layout = layout;
@@ -136,10 +116,10 @@ void py_frames_set_module_call(const char *code)
 static const char *innermost(const struct layout *layout)
 {
 	const char *thread = py.thread_state();
-	const char *frame = thread ? pointer(thread, layout->thread_frame) : NULL;
+	const char *frame = thread ? field_pointer(thread, layout->thread_frame) : NULL;
 
 	if (frame && layout->cframe_frame != NO_CFRAME)
-		frame = pointer(frame, layout->cframe_frame);
+		frame = field_pointer(frame, layout->cframe_frame);
 	return frame;
 }
 
@@ -152,11 +132,11 @@ static struct py_frame read_frame(const struct layout *layout, const char *frame
 {
 	struct py_frame ret = { .code = reference(frame, layout->code) };
 
-	ret.at = layout->minor < 11 ? (uintptr_t)(intptr_t)number(frame, layout->at)
-				    : (uintptr_t)word(frame, layout->at);
+	ret.at = layout->minor < 11 ? (uintptr_t)(intptr_t)field_int(frame, layout->at)
+				    : (uintptr_t)field_u64(frame, layout->at);
 	if (GT_UNLIKELY(ret.code == py.module_call)) {
 		ret.module = reference(frame, layout->locals);
-		ret.type = ret.module ? pointer(ret.module, TYPE_AT) : NULL;
+		ret.type = ret.module ? field_pointer(ret.module, TYPE_AT) : NULL;
 	}
 	return ret;
 }
@@ -167,7 +147,7 @@ uint32_t py_frames_walk(struct py_frame ret[PY_FRAMES_MAX])
 	const char *frame;
 	uint32_t count = 0;
 
-	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back)) {
+	for (frame = innermost(&layout); frame; frame = field_pointer(frame, layout.back)) {
 		if (!is_python(&layout, frame))
 			continue;
 		if (count < PY_FRAMES_MAX)
@@ -182,7 +162,7 @@ bool py_frames_are(const struct py_frame *frames, uint32_t count)
 	const struct layout layout = *py.layout;
 	const char *frame;
 
-	for (frame = innermost(&layout); frame; frame = pointer(frame, layout.back)) {
+	for (frame = innermost(&layout); frame; frame = field_pointer(frame, layout.back)) {
 		struct py_frame now;
 
 		if (!is_python(&layout, frame))
@@ -220,25 +200,20 @@ int py_code_line(const struct py_frame *frame)
 
 int py_code_first_line(const char *code)
 {
-	return GT_MAX(number(code, py.layout->first_line), 0);
+	return GT_MAX(field_int(code, py.layout->first_line), 0);
 }
 
 /* ---- text ---- */
 
 static uint32_t character(const char *chars, uint32_t kind, size_t i)
 {
-	uint16_t two;
-	uint32_t four;
-
 	switch (kind) {
 	case 1:
 		return (unsigned char)chars[i];
 	case 2:
-		memcpy(&two, chars + 2 * i, sizeof(two));
-		return two;
+		return field_u16(chars, 2 * i);
 	default:
-		memcpy(&four, chars + 4 * i, sizeof(four));
-		return four;
+		return (uint32_t)field_int(chars, 4 * i);
 	}
 }
 
@@ -256,8 +231,8 @@ static size_t put_utf8(char *buf, uint32_t c)
 /* A str, which does not change once it is made. */
 static size_t put_str(const char *str, char *buf, size_t size)
 {
-	uint32_t state = (uint32_t)number(str, STR_STATE_AT);
-	size_t len = word(str, STR_LEN_AT), used = 0;
+	uint32_t state = (uint32_t)field_int(str, STR_STATE_AT);
+	size_t len = field_u64(str, STR_LEN_AT), used = 0;
 	const char *chars = str + (state & STR_ASCII ? py.layout->ascii : py.layout->compact);
 
 	if (!(state & STR_COMPACT))
@@ -269,17 +244,17 @@ static size_t put_str(const char *str, char *buf, size_t size)
 
 size_t py_code_file(const char *code, char *buf, size_t size)
 {
-	return put_str(pointer(code, py.layout->file), buf, size);
+	return put_str(field_pointer(code, py.layout->file), buf, size);
 }
 
 size_t py_code_function(const char *code, char *buf, size_t size)
 {
-	return put_str(pointer(code, py.layout->function), buf, size);
+	return put_str(field_pointer(code, py.layout->function), buf, size);
 }
 
 const char *py_type_name(const char *type)
 {
-	return pointer(type, TP_NAME_AT);
+	return field_pointer(type, TP_NAME_AT);
 }
 
 /* ---- the end of code objects ---- */

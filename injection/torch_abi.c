@@ -52,11 +52,11 @@ static bool untouched(const struct object *object, size_t from)
 /* Is this a fresh RecordFunction of this layout? Every field has its default value. */
 static bool fits(const struct object *object, const struct layout *layout)
 {
-	return torch_u64(object->bytes, layout->sequence_at) == UINT64_MAX &&
-	       !torch_u64(object->bytes, layout->sequence_at + 8) &&
-	       !torch_u64(object->bytes, layout->sequence_at + 16) &&
-	       !torch_u64(object->bytes, layout->fwd_thread_at) &&
-	       torch_u64(object->bytes, layout->fwd_thread_at + DEBUG_HANDLE_BEHIND) ==
+	return field_u64(object->bytes, layout->sequence_at) == UINT64_MAX &&
+	       !field_u64(object->bytes, layout->sequence_at + 8) &&
+	       !field_u64(object->bytes, layout->sequence_at + 16) &&
+	       !field_u64(object->bytes, layout->fwd_thread_at) &&
+	       field_u64(object->bytes, layout->fwd_thread_at + DEBUG_HANDLE_BEHIND) ==
 		       UINT64_MAX &&
 	       !untouched(object, layout->fwd_thread_at + DEBUG_HANDLE_BEHIND) &&
 	       untouched(object, layout->fwd_thread_at + END_BEHIND);
@@ -72,7 +72,7 @@ static bool find_layout(struct torch_abi *abi, void (*make)(void *, uint8_t),
 	memset(&object, FILL, sizeof(object));
 	make(&object, TORCH_SCOPE_USER);
 	if (torch_scope(object.bytes) == TORCH_SCOPE_USER &&
-	    torch_u64(object.bytes, TORCH_THREAD_AT) == abi->thread()) {
+	    field_u64(object.bytes, TORCH_THREAD_AT) == abi->thread()) {
 		for (size_t i = 0; i < ARRAY_SIZE(layouts) && !found; i++) {
 			if (fits(&object, &layouts[i]))
 				found = &layouts[i];

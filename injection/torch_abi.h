@@ -9,6 +9,7 @@
 #define INJ_TORCH_ABI_H
 
 #include "base.h"
+#include "field.h"
 
 /* at::RecordScope: only what is told apart. */
 #define TORCH_SCOPE_USER  7 /* record_function() */
@@ -70,23 +71,15 @@ const char *torch_abi_find(struct torch_abi *ret);
 #define TORCH_THREAD_AT 88 /* uint64_t, torch's number of the thread */
 #define TORCH_SCOPE_AT  96 /* uint8_t */
 
-static inline uint64_t torch_u64(const char *function, uint16_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, function + at, sizeof(value));
-	return value;
-}
-
 /* inputs_, of torch_inputs_count() c10::IValue, as long as the operator runs; may be NULL. */
 static inline const char *torch_inputs(const char *function, const struct torch_abi *abi)
 {
-	return (const char *)(uintptr_t)torch_u64(function, abi->sequence_at + 8);
+	return field_pointer(function, abi->sequence_at + 8);
 }
 
 static inline uint64_t torch_inputs_count(const char *function, const struct torch_abi *abi)
 {
-	return torch_u64(function, abi->sequence_at + 16);
+	return field_u64(function, abi->sequence_at + 16);
 }
 
 static inline uint8_t torch_scope(const char *function)

@@ -8,6 +8,7 @@
  * is read.
  */
 #include "torch_inputs.h"
+#include "field.h"
 
 struct value {            /* c10::IValue */
 	uint64_t payload; /* the value, or where it is */
@@ -56,19 +57,6 @@ struct out {
 	char *at;
 	char *end; /* what is said at all times fits behind */
 };
-
-static uint64_t u64_at(const char *object, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, object + at, sizeof(value));
-	return value;
-}
-
-static const void *pointer_at(const char *object, size_t at)
-{
-	return (const void *)(uintptr_t)u64_at(object, at);
-}
 
 static const void *pointer_of(const struct value *value)
 {
@@ -142,7 +130,7 @@ static char *put_numbers(char *to, const int64_t *values, size_t count, bool wid
  */
 static const int64_t *sizes_of(const char *sizes_at, uint64_t count)
 {
-	uint64_t place = u64_at(sizes_at, 8);
+	uint64_t place = field_u64(sizes_at, 8);
 
 	if (count <= DIMS_INLINE)
 		return (const void *)(sizes_at + 8);
@@ -163,12 +151,12 @@ static bool put_tensor(struct out *out, const char *tensor)
 	if (!tensor || tensor == torch.undefined)
 		return put_plain(out, GT_INPUT_UNDEFINED, 0);
 	policy = (unsigned char)sizes_at[POLICY_BEHIND] >> POLICY_SHIFT & 3;
-	count = u64_at(sizes_at, 0);
+	count = field_u64(sizes_at, 0);
 	sizes = sizes_of(sizes_at, count);
 	if (policy >= POLICY_NO_SIZES || count > GT_INPUT_DIMS_MAX || !sizes)
 		return put_plain(out, GT_INPUT_UNDEFINED, 0);
 	strides = sizes + GT_MAX(count, DIMS_INLINE);
-	memcpy(&type, sizes_at + TYPE_BEHIND, sizeof(type));
+	type = field_u16(sizes_at, TYPE_BEHIND);
 	input.item = (uint8_t)GT_MIN(type, UINT8_MAX);
 	input.count = (uint8_t)count;
 	wide = is_wide(sizes, count);
@@ -226,20 +214,21 @@ struct list {
 
 static bool read_list(const struct value *value, struct list *ret)
 {
-	const char *list = pointer_of(value), *type;
+	const char *list = pointer_of(value);
+	const void *type;
 	uint64_t begin, end;
-	uint32_t kind = 0;
+	int kind = 0;
 
 	if (!list)
 		return false;
-	begin = u64_at(list, torch.layout->list_at);
-	end = u64_at(list, torch.layout->list_at + 8U);
-	type = pointer_at(list, torch.layout->list_at + 24U);
+	begin = field_u64(list, torch.layout->list_at);
+	end = field_u64(list, torch.layout->list_at + 8U);
+	type = field_pointer(list, torch.layout->list_at + 24U);
 	if (end < begin || (end - begin) % sizeof(struct value) || begin % 8 ||
 	    (end > begin && !begin))
 		return false;
 	if (type)
-		memcpy(&kind, type + KIND_AT, sizeof(kind));
+		kind = field_int(type, KIND_AT);
 	ret->values = (const void *)(uintptr_t)begin;
 	ret->count = (end - begin) / sizeof(struct value);
 	ret->of_tensors = kind == KIND_TENSOR;
@@ -359,12 +348,12 @@ static const struct {
 static bool fits(const struct layout *layout, const char *tensor, const char *list)
 {
 	static const int64_t sizes[] = { 3, 2, 3, 5 }, strides[] = { 15, 5, 1 };
-	uint64_t begin = u64_at(list, layout->list_at);
+	uint64_t begin = field_u64(list, layout->list_at);
 
 	return !memcmp(tensor + layout->sizes_at, sizes, sizeof(sizes)) &&
 	       !memcmp(tensor + layout->sizes_at + 8 + DIMS_INLINE * 8, strides, sizeof(strides)) &&
 	       begin && !(begin % 8) &&
-	       u64_at(list, layout->list_at + 8U) - begin == 2 * sizeof(struct value);
+	       field_u64(list, layout->list_at + 8U) - begin == 2 * sizeof(struct value);
 }
 
 /* By the inputs of the first of these: a tensor, and a list. */

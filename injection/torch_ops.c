@@ -183,9 +183,9 @@ static bool put_op(const struct op *op, const char *function, const char *name)
 
 	if (!ev)
 		return false;
-	ev->sequence = (int64_t)torch_u64(function, torch.sequence_at);
-	ev->thread = (uint32_t)torch_u64(function, TORCH_THREAD_AT);
-	ev->fwd_thread = (uint32_t)torch_u64(function, torch.fwd_thread_at);
+	ev->sequence = (int64_t)field_u64(function, torch.sequence_at);
+	ev->thread = (uint32_t)field_u64(function, TORCH_THREAD_AT);
+	ev->fwd_thread = (uint32_t)field_u64(function, torch.fwd_thread_at);
 	ev->name_id = name_id;
 	ev->depth = op->depth;
 	ev->stack_id = stack_id;
@@ -276,16 +276,16 @@ static void start_session(void)
 
 static void look_at_test(const char *function)
 {
-	int64_t sequence = (int64_t)torch_u64(function, torch.sequence_at);
+	int64_t sequence = (int64_t)field_u64(function, torch.sequence_at);
 
 	if (test.seen && with_inputs) {
 		torch_inputs_test(torch.name(function), torch_inputs(function, &torch),
 				  torch_inputs_count(function, &torch));
 		return;
 	}
-	if (torch_u64(function, TORCH_THREAD_AT) == test.thread && !torch_scope(function) &&
+	if (field_u64(function, TORCH_THREAD_AT) == test.thread && !torch_scope(function) &&
 	    sequence >= -1 && sequence < INT64_C(1) << 48 &&
-	    !torch_u64(function, torch.fwd_thread_at) &&
+	    !field_u64(function, torch.fwd_thread_at) &&
 	    !strcmp(torch.name(function), "aten::empty"))
 		test.seen++;
 }
