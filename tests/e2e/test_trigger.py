@@ -91,7 +91,7 @@ def running(case, options, command=None):
         try:
             yield process
         finally:
-            os.kill(process.pid, signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
             kill_children(process.pid)
             process.wait(TIMEOUT_S)
 
