@@ -1,6 +1,7 @@
 """Windows on demand, in one session and in several."""
 
 import contextlib
+import gzip
 import json
 import os
 import random
@@ -52,11 +53,19 @@ def files(case):
     return sorted(n for n in os.listdir(case.out) if n.endswith('.trace.json.gz'))
 
 
+def is_finished(path):
+    """A trace that is being written is neither complete nor says why it is not."""
+    try:
+        with gzip.open(path) as file:
+            health = json.load(file)['gtrace']
+    except (OSError, EOFError, ValueError):
+        return False
+    return health['complete'] or 'reason' in health
+
+
 def wait_for_files(case, count):
-    def complete():
-        return len(files(case)) >= count and not any(s['phase'] in ('tracing', 'finishing')
-                                                     for s in sessions(case))
-    wait_for(f'{count} files', complete)
+    wait_for(f'{count} files', lambda: len(files(case)) >= count and
+             all(is_finished(os.path.join(case.out, name)) for name in files(case)))
 
 
 def endless(case, step_us=500):

@@ -49,7 +49,16 @@ class Session:
         return sorted(name for name in os.listdir(self.out) if name.endswith('.trace.json.gz'))
 
     def await_files(self, count):
-        self.await_state(lambda state: len(self.files()) >= count and state['phase'] not in ('tracing', 'finishing'))
+        self.await_state(lambda state: len(self.files()) >= count and all(map(self.is_finished, self.files())))
+
+    def is_finished(self, name):
+        """A trace that is being written is neither complete nor says why it is not."""
+        try:
+            with gzip.open(os.path.join(self.out, name)) as stream:
+                health = json.load(stream)['gtrace']
+        except (OSError, EOFError, ValueError):
+            return False
+        return health['complete'] or 'reason' in health
 
     def trigger(self, *options):
         asked = time.monotonic()
