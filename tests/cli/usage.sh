@@ -60,6 +60,7 @@ try run --nsight --step-range x true
 try run --nsight --with-stack true
 try run --nsight --activities cpu,mem true
 try run --nsight --delay 5 true
+try run --nsight --on-demand true
 try run --nsight --nsight-args "'" true
 try run --on-demand --wait 5 true
 try run --on-demand --repeat 2 true
