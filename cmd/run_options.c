@@ -213,8 +213,6 @@ static void check_nsight(const struct run_options *run)
 		die(STATUS_OWN_FAILURE,
 		    "run: --nsight and --capture-range %s exclude each other: see --nsight-args",
 		    run->capture_range);
-	if (run->nsight && run->schedule.on_demand)
-		die(STATUS_OWN_FAILURE, "run: --nsight and --on-demand exclude each other");
 	if (run->nsight && (run->with_stack || run->with_modules))
 		die(STATUS_OWN_FAILURE, "run: --nsight and --with-%s exclude each other",
 		    run->with_stack ? "stack" : "modules");
