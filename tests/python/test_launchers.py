@@ -16,6 +16,8 @@ import sys
 from harness import HERE, Place, Skip, case, equal, main, run
 
 SCRIPT = f'{HERE}/launched.py'
+GPU = f'{os.path.dirname(HERE)}/gpu'
+ENDS_AT_ONCE = 'import os, runpy\nrunpy.run_path(%r, run_name="__main__")\nos._exit(0)\n'  # see launched.py
 TORCHRUN = ['-m', 'torch.distributed.run', '--standalone', '--local-addr', '127.0.0.1',
             '--nproc-per-node', '2']
 
@@ -116,7 +118,7 @@ def accelerate_launch(launchers):
         launchers.run(place, [*launchers.gtrace(), python, '-m', 'accelerate.commands.launch', '--multi_gpu',
                               '--num_processes', '2', '--num_machines', '1', '--main_process_port', '0',
                               '--mixed_precision', 'no', '--dynamo_backend', 'no',
-                              f'{os.path.dirname(HERE)}/gpu/frameworks/accelerated.py', '20'],
+                              place.write('it.py', ENDS_AT_ONCE % f'{GPU}/frameworks/accelerated.py'), '20'],
                       ACCELERATE_USE_CPU='true')
         expect_ranks(place, 'RANK')
 
