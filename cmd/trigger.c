@@ -24,8 +24,8 @@ static struct {
 
 static const struct opt opts[] = {
 	OPT_STRING('s', "session", &wanted.session, "ID",
-		   "which session, as gtrace ps shows it: its name, its\n"
-		   "pid or that of a traced process (the only one)"),
+		   "which session, as gtrace ps shows it: its name,\n"
+		   "pid or that of a process of it (the only one)"),
 	OPT_STRING(0, "rendezvous", &wanted.rendezvous, "DIR",
 		   "all sessions of gtrace run --rendezvous DIR"),
 	OPT_UINT(0, "active", &wanted.active, "N", 1, GT_PLAN_ACTIVE_MAX,
@@ -49,8 +49,8 @@ static const struct opt_command self = {
 
 static const struct opt stop_opts[] = {
 	OPT_STRING('s', "session", &wanted.session, "ID",
-		   "which session, as gtrace ps shows it: its name, its\n"
-		   "pid or that of a traced process (the only one)"),
+		   "which session, as gtrace ps shows it: its name,\n"
+		   "pid or that of a process of it (the only one)"),
 };
 
 static const struct opt_command stop_self = {
