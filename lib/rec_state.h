@@ -231,6 +231,23 @@ void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, in
 /* Complete the file and report it. why: the reason it is incomplete; NULL: find out. */
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why);
 
+/* ---- rec_health.c ---- */
+
+/* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: changes when somebody sets the clock. */
+int64_t gt_clock_offset_ns(void);
+
+#define GT_WINDOW_WARNINGS 4 /* three, and the NULL behind them */
+
+/* As of now, without a reason; ret->warnings is warnings, which NULL ends, where there are any. */
+void gt_window_health(const struct gt_recorder *rec, const struct gt_window *window,
+		      struct gt_trace_health *ret, const char *warnings[GT_WINDOW_WARNINGS]);
+
+/* The first of what is missing, in words. NULL: nothing is. */
+const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *window,
+			     const struct gt_trace_health *health);
+
+uint64_t gt_health_losses(const struct gt_trace_health *health);
+
 /* ---- rec_ops.c: operators of torch ---- */
 
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);

@@ -1,5 +1,5 @@
 /*
- * rec_trace.c - the trace file of one window: what goes in, and what it says of its own health.
+ * rec_trace.c - the trace file of one window, and what goes in.
  */
 #include "base.h"
 #include "rank.h"
@@ -7,27 +7,11 @@
 #include "buf.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define FLUSH_BYTES  (2U << 20) /* of JSON that waits */
-#define STEPS_AROUND 16         /* before and after a window, for its comparison */
+#define FLUSH_BYTES (2U << 20) /* of JSON that waits */
 /* Stacks and Python functions of one file: more than a viewer can take, and programs make. */
 #define STACKS_MAX_BYTES (UINT64_C(4) << 30)
-
-#define CLOCK_RESIDUE_NS (1 * (int64_t)GT_NSEC_PER_MSEC)
-
-/* How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: changes when somebody sets the clock. */
-static int64_t clock_offset_ns(void)
-{
-	struct timespec real, mono;
-
-	clock_gettime(CLOCK_REALTIME, &real);
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	return (int64_t)(real.tv_sec - mono.tv_sec) * (int64_t)GT_NSEC_PER_SEC +
-	       (real.tv_nsec - mono.tv_nsec);
-}
 
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id)
 {
@@ -44,7 +28,7 @@ struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id)
 		window->began_bad = rec->bad_records;
 		window->began_refused = rec->ranges.refused;
 	}
-	window->began_clock_ns = clock_offset_ns();
+	window->began_clock_ns = gt_clock_offset_ns();
 	return window;
 }
 
@@ -315,88 +299,7 @@ void gt_window_mark(struct gt_recorder *rec, struct gt_window *window, uint32_t 
 				      gt_trace_mark(window->trace, tid, time_ns, name));
 }
 
-/* ---- health ---- */
-
-static uint64_t health_losses(const struct gt_trace_health *health)
-{
-	return health->dropped_cupti + health->dropped_arena + health->dropped_ring +
-	       health->dropped_names + health->bad_records + health->launches_without_gpu +
-	       health->gpu_without_launch;
-}
-
-static struct gt_trace_health window_health(const struct gt_recorder *rec,
-					    const struct gt_window *window)
-{
-	const struct gt_steps *steps = &rec->steps;
-	const struct gt_arena_state *now = &rec->state, *began = &window->began;
-	/* A captured range has no steps around it like its own. */
-	bool whole = window->id == GT_WHOLE_ID || window->own_steps;
-
-	return (struct gt_trace_health){
-		.fallback = gt_window_fell_back(rec, window),
-		.dropped_cupti = now->dropped_cupti - began->dropped_cupti,
-		.dropped_arena = now->dropped_arena - began->dropped_arena,
-		.dropped_ring = now->dropped_events - began->dropped_events + rec->ranges.refused -
-				window->began_refused,
-		/* A name lost before the window is missing in it, too. */
-		.dropped_names = now->dropped_names + rec->names.refused + rec->stacks.refused +
-				 window->stacks_left_out,
-		.bad_records = rec->bad_records - window->began_bad,
-		.launches_without_gpu = window->launches_without_gpu,
-		.gpu_without_launch = window->gpu_without_launch,
-		.captured_launches = window->captured,
-		.step_before_ms = whole || !window->first_step
-					  ? NAN
-					  : gt_steps_median_ms(steps, 0, window->first_step - 1,
-							       STEPS_AROUND),
-		.step_active_ms = whole ? NAN
-					: gt_steps_median_ms(steps, window->first_step,
-							     window->last_step, SIZE_MAX),
-		.step_after_ms = whole ? NAN
-				       : gt_steps_median_ms(steps, window->last_step + 1,
-							    window->last_step + STEPS_AROUND,
-							    STEPS_AROUND),
-		.clock_residue_ns = clock_offset_ns() - window->began_clock_ns,
-	};
-}
-
-/* The first of what is missing, in words. NULL: nothing is. */
-static const char *find_reason(const struct gt_recorder *rec, struct gt_window *window,
-			       const struct gt_trace_health *health)
-{
-	const struct {
-		uint64_t count;
-		const char *text;
-	} losses[] = {
-		{ health->dropped_arena, "GPU records found no room in the arena (--max-buffer)" },
-		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
-		{ health->dropped_ring, "events found no room in the arena (--max-buffer)" },
-		{ health->launches_without_gpu, "launches have no GPU record" },
-		{ health->gpu_without_launch, "GPU records have no launch" },
-		{ health->bad_records, "records could not be used" },
-		{ window->stacks_left_out,
-		  "Python stacks and functions found no room in the file" },
-		{ health->dropped_names, "names were lost" },
-	};
-	size_t i;
-
-	if (window->yielded)
-		return window->cut;
-	if (rec->no_cupti)
-		return "CUPTI could not be used: there is no GPU work in it";
-	if (gt_window_fell_back(rec, window) && rec->newest_api_ns < window->start_ns)
-		return "no record of any call came, while another tool held CUPTI's callbacks";
-	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
-		return "CUPTI was not on yet when the window began";
-	for (i = 0; i < ARRAY_SIZE(losses); i++) {
-		if (!losses[i].count)
-			continue;
-		snprintf(window->reason, sizeof(window->reason), "%" PRIu64 " %s", losses[i].count,
-			 losses[i].text);
-		return window->reason;
-	}
-	return NULL;
-}
+/* ---- its end ---- */
 
 static void report_closed(struct gt_recorder *rec, const struct gt_window *window,
 			  const struct gt_trace_health *health, uint64_t events)
@@ -411,30 +314,13 @@ static void report_closed(struct gt_recorder *rec, const struct gt_window *windo
 		.complete = health->complete,
 		.whole_run = window->id == GT_WHOLE_ID,
 		.events = events,
-		.losses = health_losses(health),
+		.losses = gt_health_losses(health),
 	};
 	gt_window_numbers(window, &closed->first_step, &closed->last_step);
 	memcpy(closed->path, window->path, sizeof(closed->path));
 	if (health->reason || window->cut)
 		snprintf(closed->why, sizeof(closed->why), "%s",
 			 health->reason ? health->reason : window->cut);
-}
-
-static size_t add_warnings(const struct gt_recorder *rec, const struct gt_window *window,
-			   const struct gt_trace_health *health, const char *warnings[])
-{
-	int64_t residue = health->clock_residue_ns;
-	size_t count = 0;
-
-	if (window->cut && !window->yielded) /* then it is the reason */
-		warnings[count++] = window->cut;
-	if (residue > CLOCK_RESIDUE_NS || residue < -CLOCK_RESIDUE_NS)
-		warnings[count++] = "the system's clock was set during the window";
-	if (gt_window_fell_back(rec, window))
-		warnings[count++] = "another tool holds CUPTI's callbacks: launches come from its "
-				    "API records, which slow the program";
-	warnings[count] = NULL;
-	return count;
 }
 
 void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
@@ -447,7 +333,7 @@ void gt_window_device(struct gt_recorder *rec, struct gt_window *window,
 void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due)
 {
 	struct gt_trace_health health;
-	const char *warnings[4];
+	const char *warnings[GT_WINDOW_WARNINGS];
 	struct gt_err err = { 0 };
 	int rc;
 
@@ -455,10 +341,7 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 		return;
 	if (!due && gt_trace_pending_bytes(window->trace) < FLUSH_BYTES)
 		return;
-	health = window_health(rec, window);
-	health.reason = NULL;
-	if (add_warnings(rec, window, &health, warnings))
-		health.warnings = warnings;
+	gt_window_health(rec, window, &health, warnings);
 	rc = gt_trace_flush(window->trace, &health, &err);
 	if (rc < 0)
 		fail(rec, window, &err);
@@ -467,7 +350,7 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why)
 {
 	struct gt_trace_health health;
-	const char *warnings[4];
+	const char *warnings[GT_WINDOW_WARNINGS];
 	struct gt_err err = { 0 };
 	uint64_t events;
 	uint32_t i;
@@ -487,11 +370,9 @@ void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, co
 	}
 	gt_rec_stacks_finish(rec, window);
 	gt_fwdbwd_flush(&window->links);
-	health = window_health(rec, window);
-	health.reason = why ? why : find_reason(rec, window, &health);
+	gt_window_health(rec, window, &health, warnings);
+	health.reason = why ? why : gt_window_reason(rec, window, &health);
 	health.complete = !health.reason;
-	if (add_warnings(rec, window, &health, warnings))
-		health.warnings = warnings;
 	events = gt_trace_event_count(window->trace);
 	rc = gt_trace_close(window->trace, &health, &err);
 	window->trace = NULL;
