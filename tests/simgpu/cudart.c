@@ -3,9 +3,8 @@
  * inside the other. A cudaStream_t, cudaEvent_t, cudaGraphExec_t or cudaKernel_t is the driver's.
  */
 #include "sim.h"
+#include "profiler_api.h"
 
-#include <cudaProfiler.h>
-#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

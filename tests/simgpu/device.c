@@ -2,8 +2,7 @@
  * device.c - initialisation and injection, devices, contexts, and the announcement of calls.
  */
 #include "driver.h"
-
-#include <cudaProfiler.h>
+#include "profiler_api.h"
 
 #include <dlfcn.h>
 #include <signal.h>

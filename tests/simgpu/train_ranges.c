@@ -3,10 +3,9 @@
  * functions, or of NVTX.
  */
 #include "train.h"
+#include "profiler_api.h"
 #include "truth.h"
 
-#include <cudaProfiler.h>
-#include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <stdlib.h>
