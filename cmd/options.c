@@ -16,7 +16,7 @@ static const struct opt *find_long(const struct opt_command *command, const char
 	size_t i;
 
 	for (i = 0; i < command->count; i++)
-		if (is_named(command->opts[i].name, name, len))
+		if (command->opts[i].name && is_named(command->opts[i].name, name, len))
 			return &command->opts[i];
 	return NULL;
 }
@@ -208,6 +208,8 @@ static int set(const struct opt *opt, const char *text, bool on, struct gt_err *
 		return set_number(opt, text, err);
 	case OPT_IS_CHOICE:
 		return set_choice(opt, text, err);
+	case OPT_IS_TITLE:
+		break;
 	}
 	return -EINVAL;
 }
@@ -220,10 +222,12 @@ static const struct opt *find_negated(const struct opt_command *command, const c
 
 	for (size_t i = 0; i < command->count; i++) {
 		const struct opt *opt = &command->opts[i];
-		size_t skip = strncmp(opt->name, with, sizeof(with) - 1) ? 0 : sizeof(with) - 1;
+		size_t skip;
 
-		if (opt->type == OPT_IS_FLAG &&
-		    (is_named(opt->name, name, len) || is_named(opt->name + skip, name, len)))
+		if (opt->type != OPT_IS_FLAG)
+			continue;
+		skip = strncmp(opt->name, with, sizeof(with) - 1) ? 0 : sizeof(with) - 1;
+		if (is_named(opt->name, name, len) || is_named(opt->name + skip, name, len))
 			return opt;
 	}
 	return NULL;
@@ -326,6 +330,10 @@ static void print_option(const struct opt *opt, FILE *file)
 	const char *line = opt->help, *end = strchrnul(line, '\n');
 	char left[64];
 
+	if (opt->type == OPT_IS_TITLE) {
+		fprintf(file, "\n%s:\n", opt->help);
+		return;
+	}
 	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s%s", opt->letter ? '-' : ' ',
 		 opt->letter ? opt->letter : ' ', opt->letter ? ',' : ' ', opt->name,
 		 !opt->arg                         ? ""
@@ -394,7 +402,8 @@ static void print_words(const struct opt *opt, FILE *file)
 static void print_completion(const struct opt_command *command, FILE *file)
 {
 	for (size_t i = 0; i < command->count; i++)
-		print_words(&command->opts[i], file);
+		if (command->opts[i].type != OPT_IS_TITLE)
+			print_words(&command->opts[i], file);
 	fprintf(file, "--help -h flag this text\noperand - %s\n", kind_of_operand(command));
 }
 
@@ -406,8 +415,10 @@ void opt_print_help(const struct opt_command *command, FILE *file)
 		print_completion(command, file);
 		return;
 	}
-	fprintf(file, "usage: gtrace %s%s%s\n%s.\n\n", command->name, *command->name ? " " : "",
+	fprintf(file, "usage: gtrace %s%s%s\n%s.\n", command->name, *command->name ? " " : "",
 		command->synopsis, command->about);
+	if (!command->count || command->opts->type != OPT_IS_TITLE)
+		fputc('\n', file);
 	for (i = 0; i < command->count; i++)
 		print_option(&command->opts[i], file);
 	fprintf(file, "  -h, %-*sthis text\n", HELP_COLUMN - 6, "--help");

@@ -15,13 +15,14 @@ enum opt_type {
 	OPT_IS_UINT_OR_NOT,
 	OPT_IS_SIZE,
 	OPT_IS_TIME,
-	OPT_IS_CHOICE
+	OPT_IS_CHOICE,
+	OPT_IS_TITLE
 };
 
 struct opt { /* made by the macros below */
 	enum opt_type type;
 	char letter;      /* "-x", 0: none */
-	const char *name; /* "--name" */
+	const char *name; /* "--name"; NULL: a title */
 	const char *arg;  /* placeholder of its value in the help */
 	const char *help; /* lines of at most 50 columns */
 	bool *flag;
@@ -84,6 +85,12 @@ struct opt { /* made by the macros below */
 	{                                                                             \
 		.type = OPT_IS_CHOICE, .letter = (c), .name = (text), .number = (to), \
 		.arg = (word), .choices = (list), .help = (what)                      \
+	}
+
+/* No option: a line of the help above those that follow. */
+#define OPT_TITLE(what)                              \
+	{                                            \
+		.type = OPT_IS_TITLE, .help = (what) \
 	}
 
 struct opt_command {

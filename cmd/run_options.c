@@ -25,6 +25,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 {
 	struct gt_schedule *sched = &run->schedule;
 	const struct opt opts[] = {
+		OPT_TITLE("which steps"),
 		OPT_UINT(0, "skip-first", &sched->skip_first, "N", 0, GT_SCHEDULE_MAX,
 			 "leave out the first N steps (1)"),
 		OPT_UINT(0, "wait", &sched->wait, "N", 0, GT_SCHEDULE_MAX,
@@ -39,6 +40,13 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "0: until the program ends"),
 		OPT_FLAG(0, "skip-first-wait", &sched->skip_first_wait,
 			 "the first cycle does not wait"),
+		OPT_FLAG(0, "on-demand", &sched->on_demand,
+			 "trace nothing until 'gtrace trigger' or SIGUSR2:\n"
+			 "then --warmup and --active steps, each time"),
+		OPT_STRING(0, "rendezvous", &run->rendezvous, "DIR",
+			   "a directory that other sessions see, too: one\n"
+			   "'gtrace trigger --rendezvous DIR' reaches them all"),
+		OPT_TITLE("files"),
 		OPT_STRING('o', "output-dir", &run->output_dir, "DIR",
 			   "where traces go (., or GTRACE_OUTPUT_DIR)"),
 		OPT_STRING('n', "name", &run->name, "NAME",
@@ -51,6 +59,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "overwrite traces, instead of taking the next\n"
 			 "free name NAME-2, NAME-3, ...; and trace beside\n"
 			 "another tool, such as nsys or compute-sanitizer"),
+		OPT_TITLE("what a step is"),
 		OPT_CHOICE(0, "step-source", &run->step_source, "SOURCE", run_step_sources,
 			   "what marks the end of a step:\n"
 			   "api: gtrace_step() of gtrace.h, gtrace.step();\n"
@@ -65,14 +74,9 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_STRING(0, "step-call", &run->step_call, "MODULE:NAME",
 			   "a Python function whose calls are the steps, for\n"
 			   "instance __main__:train_step, pkg.mod:Class.method"),
-		OPT_FLAG(0, "on-demand", &sched->on_demand,
-			 "trace nothing until 'gtrace trigger' or SIGUSR2:\n"
-			 "then --warmup and --active steps, each time"),
-		OPT_STRING(0, "rendezvous", &run->rendezvous, "DIR",
-			   "a directory that other sessions see, too: one\n"
-			   "'gtrace trigger --rendezvous DIR' reaches them all"),
+		OPT_TITLE("a range of the program or of time, instead of steps by number"),
 		OPT_STRING(0, "capture-range", &run->capture_range, "WHAT",
-			   "steps: as above (steps);\n"
+			   "steps: by number, as above (steps);\n"
 			   "cuda-profiler: from cudaProfilerStart() to Stop(),\n"
 			   "also without this option, before the first step;\n"
 			   "nvtx:REGEX: an NVTX range (nvtx:REGEX@DOMAIN);\n"
@@ -84,6 +88,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			 "begin so long after the start: 30, 2.5s, 500ms"),
 		OPT_TIME(0, "duration", &run->duration_ms, "TIME", 1, TIME_MAX_MS,
 			 "and end after this time (at the program's end)"),
+		OPT_TITLE("contents"),
 		OPT_STRING(0, "activities", &run->activities, "LIST",
 			   "what is recorded: cpu (PyTorch's operators), gpu\n"
 			   "and, beside these, mem (what PyTorch allocates)\n"
@@ -108,9 +113,7 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 		OPT_SIZE(0, "max-buffer", &run->max_buffer_bytes, "SIZE", GT_ARENA_MIN_BYTES,
 			 GT_ARENA_MAX_BYTES,
 			 "memory a process has for what is not yet read\n(64M)"),
-		OPT_CHOICE(0, "then", &run->then, "WHAT", thens,
-			   "when the traces are complete, continue or\n"
-			   "stop the program with SIGTERM (continue)"),
+		OPT_TITLE("by Nsight Systems instead of gtrace"),
 		OPT_FLAG(0, "nsight", &run->nsight,
 			 "Nsight Systems records these steps: run nsys, or\n"
 			 "be run by it"),
@@ -118,6 +121,10 @@ static void parse(struct run_options *run, int argc, char **argv, int *ret_opera
 			   "its report, PREFIX.nsys-rep (as traces)"),
 		OPT_STRING(0, "nsight-args", &run->nsight_args, "ARGS",
 			   "more options for nsys profile"),
+		OPT_TITLE("other options"),
+		OPT_CHOICE(0, "then", &run->then, "WHAT", thens,
+			   "when the traces are complete, continue or\n"
+			   "stop the program with SIGTERM (continue)"),
 		OPT_COUNT('v', "verbose", &run->verbose, "say more, twice: much more"),
 		OPT_FLAG('q', "quiet", &run->quiet, "say only what is lost or wrong"),
 	};

@@ -25,6 +25,7 @@ static const struct opt opts[] = {
 	OPT_FLAG(0, "with-thing", &got.with, "with it"),
 	OPT_COUNT('v', "verbose", &got.count, "a count"),
 	OPT_STRING('s', "string", &got.string, "WORD", "a string\non two lines"),
+	OPT_TITLE("numbers and words"),
 	OPT_UINT('n', "number", &got.number, "N", 1, 1000, "a number"),
 	OPT_UINT_OR_NOT('l', "limit", &got.limit, "N", 0, 1000, 10, "a limit"),
 	OPT_SIZE(0, "size", &got.size, "SIZE", 1, UINT64_C(4) << 30, "a size"),
@@ -254,6 +255,8 @@ static void help(void **state)
 				  "  -v, --verbose               a count\n"
 				  "  -s, --string WORD           a string\n"
 				  "                              on two lines\n"
+				  "\n"
+				  "numbers and words:\n"
 				  "  -n, --number N              a number\n"
 				  "  -l, --limit[=N]             a limit\n"
 				  "      --size SIZE             a size\n"
