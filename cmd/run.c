@@ -455,8 +455,16 @@ static int start_tracing(struct run *run, struct gt_err *err)
 	return gt_target_start(&run->target, &run->loop, err);
 }
 
+static bool is_script(const char *command)
+{
+	size_t len = strlen(command);
+
+	return len > 3 && !strcmp(command + len - 3, ".py");
+}
+
 static void launch(struct run *run)
 {
+	const char *command = *run->options.command;
 	char **environment = target_environment(run);
 	struct gt_launch launched;
 	struct gt_err err;
@@ -478,7 +486,9 @@ static void launch(struct run *run)
 	if (!launched.exec_failed)
 		give_up(run, &err);
 	clean_up(run);
-	die(rc == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "run: %s", err.msg);
+	die(rc == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "run: %s%s%s", err.msg,
+	    is_script(command) ? "; a script is for its interpreter: gtrace run -- python " : "",
+	    is_script(command) ? command : "");
 }
 
 /* Room for many ranks, now that the target has got the limits as they were. */

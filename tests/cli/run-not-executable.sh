@@ -5,4 +5,5 @@ printf '\177ELF\n' >broken
 chmod +x lost broken
 try gtrace run -- ./folder
 try gtrace run -- ./lost
+try gtrace run -- train.py
 try gtrace run -q -- ./broken # as execvp(3): run by the shell
