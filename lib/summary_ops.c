@@ -309,11 +309,12 @@ static void put_absent(const struct gt_op_report *report, const struct gt_summar
 		has_stacks |= report->lines[i].stack.len != 0;
 	}
 	if (style->by_shape && !has_shapes)
-		gt_buf_text(out, "none of these has shapes (torch.profiler records them with "
-				 "record_shapes=True)\n");
+		gt_buf_text(out, "none of these has shapes ('gtrace run' records them unless "
+				 "--no-shapes, torch.profiler with record_shapes=True)\n");
 	if (style->by_stack && !has_stacks)
-		gt_buf_text(out, "none of these has a stack (torch.profiler records them with "
-				 "with_stack=True)\n");
+		gt_buf_text(out,
+			    "none of these has a stack ('gtrace run --with-stack' records them, "
+			    "torch.profiler with with_stack=True)\n");
 }
 
 void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
