@@ -300,6 +300,7 @@ static void say_captured_progress(const struct gt_client_info *leader)
 
 void run_report_triggered(struct run_report *report)
 {
+	report->triggered = true;
 	report->said_open = report->said_complete = false;
 }
 
@@ -433,7 +434,11 @@ static void explain_nothing(const struct run_report *report)
 	}
 	if (sched->on_demand) {
 		if (!report->options->quiet)
-			say("nothing was traced: no window was triggered before the program ended");
+			say("nothing was traced: %s", report->triggered
+							      ? "no window that was triggered had "
+								"begun when tracing ended"
+							      : "no window was triggered before "
+								"the program ended");
 		return;
 	}
 	gt_schedule_at(sched, 0, &first);

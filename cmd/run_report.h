@@ -19,6 +19,7 @@ struct run_file {
 struct run_report {
 	const struct run_options *options;
 	bool said_attached;
+	bool triggered; /* a window, on demand */
 	bool said_open;
 	bool said_complete;
 	bool said_left_out;      /* a window, for the program's own profiler */

@@ -327,6 +327,8 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
+	if (ctl->stopped && ctl->opened)
+		close_window(inj_step_now() + 1);
 	if (ctl->attached && inj_config.capture == INJ_CAPTURE_PROFILER)
 		inj_launches_listen(!ctl->yielded && !ctl->stopped && !is_over());
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped && !is_lost();

@@ -550,8 +550,8 @@ void gt_client_stop(struct gt_client *client)
 	client->stopped_ms = uv_now(client->loop);
 	if (!client->recorder)
 		client->gone = true;
-	else if (client->fd >= 0)
-		gt_message_send(client->fd, GT_MSG_STOP, 0);
+	else if (client->fd >= 0 && !gt_message_send(client->fd, GT_MSG_STOP, 0))
+		gt_recorder_wake(client->recorder);
 	advance(client);
 }
 

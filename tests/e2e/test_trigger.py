@@ -201,6 +201,31 @@ def test_stop(case):
     expect_whole(case.finish(process).trace('train-rank0-cycle1.trace.json.gz'))
 
 
+def test_stop_within_a_window(case):
+    """It ends at this step, and is complete up to there."""
+    with session(case) as process:
+        wait_for_steps(case)
+        ask(case, 'trigger', '--active', 100000)
+        wait_for('window', lambda: sessions(case)[0]['phase'] == 'tracing')
+        ask(case, 'stop')
+        wait_for_files(case, 1)
+        check(process.poll() is None, 'the program has ended')
+    result = case.finish(process)
+    check('killed' not in result.stderr, result)
+    trace = expect_whole(result.trace('train-rank0-cycle1.trace.json.gz'))
+    check([e for e in trace.gpu() if e['name'].startswith('void adam_update<')], 'names of kernels')
+
+
+def test_stop_before_the_window(case):
+    with session(case) as process:
+        wait_for_steps(case)
+        ask(case, 'trigger', '--at-step', 1000000)
+        ask(case, 'stop')
+    result = case.finish(process)
+    check_equal(result.names(), [], 'files')
+    check('no window that was triggered had begun' in result.stderr, result)
+
+
 def test_no_session(case):
     check_equal(ask(case, 'ps'), ('', ''), 'ps')
     check_equal(ask(case, 'ps', '--json')[0], '[]\n', 'ps --json')
