@@ -274,6 +274,7 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 	char who[128];
 
 	report->last_step = GT_MAX(report->last_step, client->step);
+	report->step_source = GT_MAX(report->step_source, client->step_source);
 	if (client->has_hello)
 		report->clients++;
 	if (client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version)
@@ -461,6 +462,10 @@ void run_report_end(struct run_report *report)
 		     "--step-call",
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
+	else if (report->options->step_range && report->step_source != GT_STEP_NONE &&
+		 report->step_source < GT_STEP_NVTX)
+		warn("no NVTX range or mark is called like --step-range '%s': steps are by %s",
+		     report->options->step_range, gt_step_source_name(report->step_source));
 	if (!report->options->quiet && report->file_count) {
 		qsort(report->files, report->file_count, sizeof(*report->files), by_rank);
 		list_files(report);

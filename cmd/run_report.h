@@ -33,6 +33,7 @@ struct run_report {
 	uint64_t clients;
 	uint64_t gpu_clients; /* of these initialised CUDA */
 	uint32_t last_step;
+	enum gt_step_source step_source; /* the highest that ruled */
 };
 
 /* As in struct gt_client_ops. */

@@ -93,6 +93,13 @@ def test_stop_after_the_window(case):
 
 # ---- what marks a step ----
 
+def test_range_that_never_comes(case):
+    """Steps are by what is seen, and that the range was not is said."""
+    result = case.gtrace(['--step-range', '^no such range$'], case.train_py())
+    check_equal(result.trace().health['step_source'], 'optimizer', 'source')
+    check("'^no such range$': steps are by optimizer" in result.stderr, result)
+
+
 @each(api=['api', [], 'api'],
       range=['nvtx', ['--step-range', '^train step$'], 'nvtx'],
       mark=['nvtx-mark', ['--step-range', '^step [0-9]+$'], 'nvtx'])
