@@ -223,6 +223,8 @@ static void check_nsight(const struct run_options *run)
 	if (run->nsight && (run->with_stack || run->with_modules))
 		die(STATUS_OWN_FAILURE, "run: --nsight and --with-%s exclude each other",
 		    run->with_stack ? "stack" : "modules");
+	if (run->nsight && run->tensorboard)
+		die(STATUS_OWN_FAILURE, "run: --nsight and --tensorboard exclude each other");
 	if (run->nsight && run->cuda_backtrace_us != RUN_NO_BACKTRACE)
 		die(STATUS_OWN_FAILURE,
 		    "run: --nsight and --cuda-backtrace exclude each other: see --nsight-args");

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define RATE_OVER_MS  500
 #define TELL_EVERY_MS 5000 /* so that whoever looks knows that the session lives */
 
 /* ---- files ---- */
@@ -77,22 +78,34 @@ int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret)
 
 /* ---- a session ---- */
 
+/* Not by two looks in a row, between which there is a step or none. */
+static void follow_rate(struct gt_rendezvous *rendezvous, uint64_t step, uint64_t now_ms)
+{
+	if (rendezvous->rate_ms && now_ms - rendezvous->rate_ms < RATE_OVER_MS)
+		return;
+	if (rendezvous->rate_ms && step >= rendezvous->rate_step)
+		rendezvous->rate =
+			(step - rendezvous->rate_step) * 1000000 / (now_ms - rendezvous->rate_ms);
+	rendezvous->rate_step = step;
+	rendezvous->rate_ms = now_ms;
+}
+
 static void tell(struct gt_rendezvous *rendezvous)
 {
 	struct gt_rendezvous_state state = { .step = 0 };
 	struct gt_fields fields = { .len = 0 };
-	uint64_t now_ms = uv_now(rendezvous->timer.loop), rate = 0;
+	uint64_t now_ms = uv_now(rendezvous->timer.loop);
 	struct gt_err err;
 
 	rendezvous->state(rendezvous->ctx, &state);
-	if (rendezvous->told_ms && now_ms > rendezvous->told_ms && state.step > rendezvous->step)
-		rate = (state.step - rendezvous->step) * 1000000 / (now_ms - rendezvous->told_ms);
+	follow_rate(rendezvous, state.step, now_ms);
 	gt_fields_add(&fields, "host", "%s", rendezvous->host);
 	gt_fields_add(&fields, "pid", "%d", (int)getpid());
 	gt_fields_add(&fields, "command", "%s", rendezvous->command);
 	gt_fields_add(&fields, "ranks", "%u", state.ranks);
 	gt_fields_add(&fields, "step", "%llu", (unsigned long long)state.step);
-	gt_fields_add(&fields, "rate", "%llu", (unsigned long long)rate); /* in 1000 s */
+	gt_fields_add(&fields, "rate", "%llu",
+		      (unsigned long long)rendezvous->rate); /* in 1000 s */
 	gt_fields_add(&fields, "cycle", "%llu", (unsigned long long)state.next_cycle);
 	gt_fields_add(&fields, "active", "%llu", (unsigned long long)state.active);
 	gt_fields_add(&fields, "warmup", "%llu", (unsigned long long)state.warmup);
@@ -106,7 +119,6 @@ static void tell(struct gt_rendezvous *rendezvous)
 	/* When that fails it is tried again, and whoever asks waits in vain. */
 	rendezvous->changed =
 		gt_rendezvous_write(rendezvous->dir, rendezvous->name, &fields, &err) < 0;
-	rendezvous->step = state.step;
 	rendezvous->told_ms = now_ms;
 }
 
@@ -239,7 +251,8 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 		if (*c == '/' || *c <= ' ' || *c == 0x7f)
 			*c = '_';
 	*rendezvous->id = *rendezvous->phase = *rendezvous->answer = '\0';
-	rendezvous->attempt = rendezvous->told_ms = rendezvous->step = 0;
+	rendezvous->attempt = rendezvous->told_ms = 0;
+	rendezvous->rate = rendezvous->rate_ms = rendezvous->rate_step = 0;
 	rendezvous->preparing = false;
 	rendezvous->why.msg[0] = '\0';
 	/* One that was made before is for others. */

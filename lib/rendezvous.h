@@ -61,10 +61,12 @@ struct gt_rendezvous {
 	char phase[16]; /* of it, as last seen */
 	bool preparing; /* and not decided on */
 	char answer[16];
-	struct gt_err why; /* of answer "failed" */
-	bool changed;      /* the file is not up to date */
-	uint64_t step;     /* as told last, and when */
-	uint64_t told_ms;
+	struct gt_err why;  /* of answer "failed" */
+	bool changed;       /* the file is not up to date */
+	uint64_t told_ms;   /* last */
+	uint64_t rate;      /* steps in 1000 s, since */
+	uint64_t rate_ms;   /* then, */
+	uint64_t rate_step; /* when this was the step */
 };
 
 /* 0, or -errno: this session takes no part. */

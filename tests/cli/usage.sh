@@ -58,6 +58,7 @@ try run --nsight --cuda-backtrace true
 try run --nsight-output x true
 try run --nsight --step-range x true
 try run --nsight --with-stack true
+try run --nsight --tensorboard true
 try run --nsight --activities cpu,mem true
 try run --nsight --delay 5 true
 try run --nsight --on-demand true

@@ -226,6 +226,19 @@ def test_stop_before_the_window(case):
     check('no window that was triggered had begun' in result.stderr, result)
 
 
+def test_near_beside_one_that_stands_still(case):
+    """The second proposal, soon after the first, is by how fast steps are, not by one step in a ms."""
+    meeting = os.path.join(case.directory, 'meeting')
+    os.mkdir(meeting)
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(running(case, ['--on-demand', '--rendezvous', meeting],
+                                             endless(case, 20000))) for _ in range(2)]
+        wait_for_steps(case, count=2)
+        nodes[0].send_signal(signal.SIGSTOP)
+        told = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check(steps_of(told)[0] < 1000, told)
+
+
 def test_no_session(case):
     check_equal(ask(case, 'ps'), ('', ''), 'ps')
     check_equal(ask(case, 'ps', '--json')[0], '[]\n', 'ps --json')
