@@ -136,7 +136,8 @@ int cmd_ps(int argc, char **argv)
 		put_table(&sessions, &text);
 	if (text.failed)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	if (text.len)
+		fwrite(text.data, 1, text.len, stdout);
 	gt_buf_release(&text);
 	sessions_free(&sessions);
 	return 0;

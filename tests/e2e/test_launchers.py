@@ -150,7 +150,7 @@ def test_environment_of_ray(case):
     driver = f'''
 import os, subprocess, sys
 carried = {{name: value for name, value in os.environ.items() if name.startswith(("GTRACE_", "PYTHONPATH"))
-           or name.endswith("_INJECTION64_PATH")}}
+           or name.endswith(("_INJECTION64_PATH", "SAN_OPTIONS"))}}
 carried["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
 plain = {{"PATH": os.environ["PATH"]}}
 workers = [subprocess.Popen([sys.executable, "-c", {raylet!r}, *sys.argv[1:], "--truth", "t%d" % rank],
