@@ -96,6 +96,16 @@ static const struct gt_client_ops ops = {
 	.path_for = path_for,
 };
 
+/* What the drains report from now on, of which another thread may just be doing one. */
+static void report_step(uint32_t step, enum gt_step_source source)
+{
+	struct gt_recorder_report report = fake.report;
+
+	report.step = step;
+	report.step_source = source;
+	fake_recorder_say(report);
+}
+
 static int start(void **state)
 {
 	const char *bases[] = { "/tmp" };
@@ -239,7 +249,7 @@ static void all_take_it(void **state)
 	/* another one only when this one is over */
 	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -EBUSY);
 	assert_string_equal(err.msg, "a window of steps 103 to 105 is on its way");
-	fake.report.step = 106;
+	report_step(106, GT_STEP_API);
 	begin(&soon);
 	take_all();
 	run_until_done();
@@ -258,7 +268,7 @@ static void one_is_late(void **state)
 		expect(peers[i], GT_MSG_PLAN);
 	answer(peers[0], GT_WHAT_PLAN_TAKEN, 100);
 	answer(peers[1], GT_WHAT_PLAN_TAKEN, 100);
-	fake.report.step = 150;
+	report_step(150, GT_STEP_API);
 	answer(peers[2], GT_WHAT_PLAN_LATE, 150);
 	for (size_t i = 0; i < PEERS; i++)
 		expect(peers[i], GT_MSG_CANCEL);
@@ -366,14 +376,14 @@ static void refused(void **state)
 
 	(void)state;
 	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -ESRCH); /* nobody is there */
-	fake.report.step_source = GT_STEP_NONE;
+	report_step(fake.report.step, GT_STEP_NONE);
 	join();
 	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -ENODATA);
-	fake.report.step_source = GT_STEP_CAPTURE;
+	report_step(fake.report.step, GT_STEP_CAPTURE);
 	while (drained < 4 * PEERS)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -EBUSY);
-	fake.report.step_source = GT_STEP_API;
+	report_step(fake.report.step, GT_STEP_API);
 	while (drained < 6 * PEERS)
 		uv_run(&loop, UV_RUN_ONCE);
 	schedule = (struct gt_schedule){ .wait = 300, .active = 1 };
