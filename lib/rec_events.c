@@ -116,7 +116,13 @@ bool gt_rec_is_launch(uint32_t klass)
 uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
 			     uint32_t tid)
 {
+	const struct gt_range *op = innermost;
+
 	/* One that began before the window is not in the trace. */
+	while (op && !(op->op && op->window != GT_WINDOW_NONE))
+		op = op->outer;
+	if (op)
+		return op->external_id;
 	while (innermost && innermost->window == GT_WINDOW_NONE)
 		innermost = innermost->outer;
 	if (step && step->tid == tid && (!innermost || innermost->start_ns < step->start_ns))

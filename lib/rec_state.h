@@ -29,7 +29,7 @@ struct gt_launch {
 	struct gt_ring_entry entry;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	uint64_t external_id;   /* of the innermost range around it; 0: none */
+	uint64_t external_id;   /* as gt_rec_enclosing_id() has it */
 	struct gt_range *range; /* innermost PUSH, a reference; NULL once all its work is known */
 	struct gt_range *step;  /* likewise */
 	uint32_t window;        /* id; GT_WINDOW_NONE: launched outside of all windows */
@@ -313,8 +313,9 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 
 bool gt_rec_is_launch(uint32_t klass);
 /*
- * External id of a call: of the range that began last of those around it, which its thread's step
- * can be. 0: none.
+ * External id of a call: of the innermost operator around it, also when that has a range in it:
+ * torch.profiler gives the GPU work of a collective to record_param_comms, not to NCCL's range.
+ * With no operator, of the range that began last, which its thread's step can be. 0: none.
  */
 uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
 			     uint32_t tid);

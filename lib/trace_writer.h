@@ -78,7 +78,7 @@ struct gt_trace_call {
 	bool captured;
 	struct gt_str name;
 	struct gt_str calls;  /* "Call stack"; empty: none */
-	uint64_t external_id; /* of the enclosing range; 0: none */
+	uint64_t external_id; /* of the enclosing operator or range; 0: none */
 	/* More args of its GPU op: JSON members, a comma before each. */
 	struct gt_str gpu_args;
 };

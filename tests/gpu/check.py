@@ -131,7 +131,8 @@ def cuda_backtrace(options):
         assert len(waits) == len(trace.steps), [(call['name'], stack) for call, stack in zip(calls, stacks) if stack]
         done = subprocess.run([run.gtrace, 'summary', '--by', 'line', '--format', 'json', trace.path],
                               stdout=subprocess.PIPE, check=True)
-        line, = (row for row in json.loads(done.stdout)['files'][0]['lines'] if row['line'] == wanted)
+        line, = (row for row in json.loads(done.stdout)['files'][0]['lines']
+                 if (row['file'], row['line']) == ('programs.py', wanted))
         assert line['self_cpu_us'] >= .99 * sum(call['dur'] for call in waits), line
         return '%d calls with stacks of %d; the line waits %.1f ms a step' % (
             sum(map(bool, stacks)), len(calls), line['self_cpu_us'] / 1e3 / len(trace.steps))

@@ -18,6 +18,8 @@ NO_OPERATOR = re.compile(r'(cuda|cu|hip)[A-Z]\w+$|INVALID$|Activity Buffer|Buffe
 # its state; and NCCL's NVTX ranges.
 OF_ONE = re.compile(r'## Call CompiledFxGraph|Pregraph bytecode$|AOTDispatcher Runtime|triton_\w+$|nccl[A-Z]\w+$')
 
+COLLECTIVES = 'record_param_comms'      # the operator that has their GPU work
+
 
 def summary_of(gtrace, path):
     done = subprocess.run([gtrace, 'summary', '--by', 'op', '--format', 'json', '--limit', '0', path],
@@ -39,10 +41,11 @@ def compare(ours, theirs):
     return differ, len(rows)
 
 
-def gpu_us(rows, name, user):
-    """Of the operators."""
+def gpu_us(rows, name, user, collectives=False):
+    """Of the operators. What collectives take is mostly the wait for other ranks, another one in each run."""
     return sum(row[name] for row in rows
-               if row['device'] == 'CPU' and not row[user] and not NO_OPERATOR.match(row['name']))
+               if row['device'] == 'CPU' and not row[user] and not NO_OPERATOR.match(row['name']) and
+               (row['name'] == COLLECTIVES) == collectives)
 
 
 def key_averages(name, gpus=1):
@@ -69,7 +72,10 @@ def key_averages(name, gpus=1):
             assert not differ, '%d of %d rows: %s' % (len(differ), count, '\n'.join(differ[:12]))
             times = gpu_us(ours, 'self_cuda_us', 'user_annotation') / gpu_us(theirs, 'self_dev', 'user')
             assert .95 < times < 1.05, 'GPU time %.3f of torch.profiler' % times
-            said.append('%d rows, GPU time %.3f' % (count, times))
+            waits = gpu_us(ours, 'self_cuda_us', 'user_annotation', collectives=True)
+            nccl = sum(event['dur'] for event in trace.kernels if event['name'].startswith('nccl'))
+            assert abs(waits - nccl) < 1, 'collectives: %.0f us of %.0f us of NCCL' % (waits, nccl)
+            said.append('%d rows, GPU time %.3f' % (count, times) + ' and %.0f us of NCCL' % nccl * (nccl > 0))
         return '; '.join(said)
     check.__name__ = 'ops_' + name
     return check

@@ -111,6 +111,25 @@ static void nested(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* NCCL pushes a range of its own in torch's operator, which has the GPU work in torch's tables. */
+static void range_in_operator(void **state)
+{
+	(void)state;
+	begin();
+	steps_to(2);
+	op(MAIN, 2, 21, 1, LINEAR);
+	ab_push(&ab, MAIN, 2, AB_MS(22), 1, "outer");
+	ab_push(&ab, MAIN, 2, AB_MS(23), 2, "inner");
+	launch(23.5, 2, 1);
+	ab_pop(&ab, MAIN, 2, AB_MS(24), 2);
+	ab_pop(&ab, MAIN, 2, AB_MS(25), 1);
+	op_end(MAIN, 2, 26, 1);
+	end();
+	assert_int_equal(id_of_call(1), op_of("aten::linear", 0)->op.external_id);
+	assert_non_null(span_of(only_trace(), "outer", 7));
+	assert_non_null(span_of(only_trace(), "inner", 7));
+}
+
 /* What torch's NVTX profiler pushes. */
 static void by_nvtx(void **state)
 {
@@ -351,6 +370,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nested),
+		TEST(range_in_operator),
 		TEST(by_nvtx),
 		TEST(ranges_of_torch_cross),
 		TEST(inputs),
