@@ -1,8 +1,8 @@
 /*
  * rec_state.h - what the parts of the recorder share: recorder.c (drains), rec_windows.c (which
- * windows are open, and when each is complete), rec_trace.c (the file of one), rec_ops.c and
- * rec_stacks.c (operators and Python functions in it), rec_events.c (events of threads), rec_gpu.c
- * (GPU records).
+ * windows are open, and when each is complete), rec_window_steps.c (the steps of one), rec_trace.c
+ * (its file), rec_ops.c and rec_stacks.c (operators and Python functions in it), rec_events.c
+ * (events of threads), rec_gpu.c (GPU records).
  */
 #ifndef GT_REC_STATE_H
 #define GT_REC_STATE_H
@@ -284,6 +284,18 @@ struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t tim
 /* Set its end_ns, when the mark that ended it is known. */
 void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window);
 
+/* What rules: that of the configuration, unless the program's captured ranges took over. */
+const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec);
+
+void gt_windows_open_whole(struct gt_recorder *rec);
+void gt_windows_close_whole(struct gt_recorder *rec);
+/* After a drain: close steps and windows that are over, complete those that have all. */
+void gt_windows_advance(struct gt_recorder *rec);
+void gt_windows_finish(struct gt_recorder *rec, bool died);
+void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
+
+/* ---- rec_window_steps.c: the steps of one ---- */
+
 /*
  * The number of the range that this step is in its window: the step's; 0 in that of the whole run;
  * that of the program's own step at this time in a captured range.
@@ -295,16 +307,8 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 				uint64_t time_ns);
 /* The first and the last number in it. */
 void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint64_t *ret_last);
-
-/* What rules: that of the configuration, unless the program's captured ranges took over. */
-const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec);
-
-void gt_windows_open_whole(struct gt_recorder *rec);
-void gt_windows_close_whole(struct gt_recorder *rec);
-/* After a drain: close steps and windows that are over, complete those that have all. */
-void gt_windows_advance(struct gt_recorder *rec);
-void gt_windows_finish(struct gt_recorder *rec, bool died);
-void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
+/* Close the steps that are over, as marks and the process say; all when the window is 'over'. */
+void gt_window_close_steps(struct gt_recorder *rec, struct gt_window *window, bool over);
 
 /* ---- rec_events.c: what threads wrote ---- */
 
