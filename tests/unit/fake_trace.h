@@ -126,10 +126,15 @@ static inline void fake_text(char *dst, size_t size, struct gt_str text)
 	snprintf(dst, size, "%.*s", (int)text.len, text.len ? text.ptr : "");
 }
 
-/* Room for one more in an array. */
-#define FAKE_ADD(trace, what)                                                                 \
-	((trace)->what##s = realloc((trace)->what##s,                                         \
-				    ((trace)->what##_count + 1) * sizeof(*(trace)->what##s)), \
+/* Room for one more: an array doubles whenever its count comes to a power of two. */
+static inline void *fake_room(void *array, size_t count, size_t size)
+{
+	return count & (count - 1) ? array : realloc(array, GT_MAX(2 * count, 1) * size);
+}
+
+#define FAKE_ADD(trace, what)                                                                   \
+	((trace)->what##s =                                                                     \
+		 fake_room((trace)->what##s, (trace)->what##_count, sizeof(*(trace)->what##s)), \
 	 &(trace)->what##s[(trace)->what##_count++])
 
 int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags, uint64_t base_ns,
