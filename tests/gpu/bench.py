@@ -2,11 +2,12 @@
 
 usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N]
 
-A set is one worker process a mode; only one of all workers works at any time, a plain block after each block of
-another mode, the modes in an order of chance in each round, the sets in turn. A figure is the ratio of a low
-percentile of a mode's step times to that of the plain ones, of all rounds together (what is slower is mostly the
-machine's noise). Equal processes differ by up to a tenth for as long as they live: so there are several sets, and
-the 95 % bootstrap interval is over them. 'plain twin' is another plain process: what a figure can tell at best.
+Equal processes differ by up to a tenth for as long as they live. So each process is held against itself: blocks of
+steps while it is traced, or after, against blocks before its first window; for the idle library, before it was loaded.
+Only one process works at any time. The machine's own changes are taken out by a block of a plain process after each
+block: a figure is (p / plain) / (p before / plain then), p a low percentile of step times, as what is slower is mostly
+noise. A set is one process a mode; the modes come in an order of chance in each round. The 95 % bootstrap interval is
+over the sets. 'plain twin' is a process that nothing happens to: what a figure can tell at best.
 """
 import argparse
 import collections
@@ -20,13 +21,17 @@ import statistics
 import subprocess
 import sys
 
+DOORS = ('CUDA_INJECTION64_PATH', 'NVTX_INJECTION64_PATH', 'PYTHONPATH')
 HERE = os.path.dirname(os.path.abspath(__file__))
-STEPS = 14      # of a block; the first is dropped
+STEPS = 10      # of a block; the first is dropped
+OUTSIDE = 2     # blocks before each window
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
 WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
 # Whose memory is measured, which takes a start one after the other.
 MEASURED = ('plain', 'floor', 'gtrace', 'torch')
 TORCHS = ('torch', 'torch ops', 'torch shapes', 'torch stack')
+# What keeps gtrace without a window.
+IDLE = {'idle': ['--skip-first', '0', '--wait', '1000000000'], 'on demand': ['--on-demand']}
 
 
 class Worker:
@@ -58,28 +63,36 @@ def percentile(values, share):
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def ratio(sets, mode, base, share, repeats=2000):
-    """The percentile of a mode's steps to that of another one's, and its 95 % bootstrap interval over the sets."""
-    def of(chosen):
-        def value(name):
-            return percentile([ms for one in chosen for ms in one.steps[name]], share)
-        return value(mode) / value(base)
+def level(sets, mode, when, share):
+    """Steps of a mode to those of the plain process beside it."""
+    def value(one, steps):
+        return percentile([ms for chosen in one for ms in getattr(chosen, steps)[mode, when]], share)
+    return value(sets, 'steps') / value(sets, 'plains')
 
+
+def ratio(sets, of, repeats=2000):
+    """of(sets), and its 95 % bootstrap interval over the sets."""
     rng = random.Random(1)
     found = sorted(of(rng.choices(sets, k=len(sets))) for _ in range(repeats))
     return of(sets), found[int(repeats * .025)], found[int(repeats * .975)]
 
 
-def print_ratios(text, sets, mode, base):
-    print('  %-28s' % text, *('%.3f [%.3f, %.3f] ' % ratio(sets, mode, base, share) for share in (.1, .25)))
+def print_ratios(text, sets, of):
+    print('  %-28s' % text, *('%.3f [%.3f, %.3f] ' % ratio(sets, functools.partial(of, share)) for share in (.1, .25)),
+          flush=True)
+
+
+def change(mode, when):
+    """What a mode's own steps have become."""
+    return lambda share, sets: level(sets, mode, when, share) / level(sets, mode, 'before', share)
 
 
 class Set:
     """A worker a mode, the step times of each mode and what the traced blocks answered."""
 
-    def __init__(self, start, measure, export):
+    def __init__(self, start, measure=False, export=False):
         self.export, self.workers, self.before, self.device = export, {}, {}, {}
-        self.steps = collections.defaultdict(list)
+        self.steps, self.plains = collections.defaultdict(list), collections.defaultdict(list)
         self.answers = collections.defaultdict(list)
         for name in sorted(start, key=lambda name: name not in MEASURED):
             self.workers[name] = start[name]()
@@ -90,39 +103,50 @@ class Set:
             self.device[name] = self.before[name]['device_used'] - max(
                 [m['device_used'] for m in self.before.values() if m is not self.before[name]], default=0)
 
-    def block(self, name, key=None, op='block'):
+    def await_start(self):
+        for worker in self.workers.values():
+            worker.ask('memory')
+
+    def block(self, name, when, op='block'):
         answer = self.workers[name].ask(op, STEPS)
-        self.steps[key or name] += answer['ms'][1:]
+        self.steps[name, when] += answer['ms'][1:]
+        self.plains[name, when] += self.workers['plain'].ask('block', STEPS)['ms'][1:]
         return answer
 
     def outside(self, name):
-        """A block outside of a window: before the first one, or after."""
-        self.block(name, name + (' after' if self.answers[name] else ' before'))
-        self.block('plain')
+        """Blocks outside of a window: before the first one, or after."""
+        for _ in range(OUTSIDE):
+            self.block(name, 'after' if self.answers[name] else 'before')
 
     def traced(self, name):
         """Torch takes seconds to export operators: one set shows how many."""
-        if not self.answers[name]:
-            self.outside(name)
-        self.answers[name].append(self.block(name, op='exported' if name == 'torch' or self.export else 'traced'))
-        self.block('plain')
         self.outside(name)
+        op = 'block' if name == 'plain twin' else 'exported' if name == 'torch' or self.export else 'traced'
+        self.answers[name].append(self.block(name, 'active', op))
 
     def window(self, name):
-        """What precedes a window is what came after the one of the round before."""
         self.outside(name)
         self.workers[name].ask('block', 1)
-        self.answers[name].append(self.block(name))
+        self.answers[name].append(self.block(name, 'active'))
 
     def round(self, rng):
-        modes = [lambda: self.block('idle'), lambda: self.block('plain twin'),
-                 *(functools.partial(self.window, name) for name in WINDOWS),
-                 *(functools.partial(self.traced, name) for name in ('floor', *TORCHS))]
+        modes = [*(functools.partial(self.window, name) for name in WINDOWS),
+                 *(functools.partial(self.traced, name) for name in ('plain twin', 'floor', *TORCHS))]
         rng.shuffle(modes)
-        self.block('plain')
         for mode in modes:
             mode()
-            self.block('plain')
+
+    def loaded(self, blocks=3):
+        """The library comes in between the blocks of these processes."""
+        for when in 'before', 'active':
+            for name in IDLE if when == 'active' else ():
+                self.workers[name].ask('load')
+            for name in [*IDLE] * blocks:
+                self.block(name, when)
+
+    def close(self):
+        for worker in self.workers.values():
+            worker.close()
 
 
 def after_steps(workers, plains, count):
@@ -167,7 +191,9 @@ def launches(gtrace, binary, floor, outdir, runs=9):
              'active': (run('launch', '--step-source', 'none', '--activities', 'gpu'), {})}
     found = {name: [] for name in modes}
     for _ in range(runs):
-        for name, (command, env) in modes.items():
+        # What is expected to be the least needs the most runs.
+        for name in ['plain', 'idle'] * 3 + ['floor', 'active']:
+            command, env = modes[name]
             out = subprocess.run([*command, '120000'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                  check=True, env={**os.environ, **env})
             found[name].append(float(out.stdout.split()[1]))
@@ -192,57 +218,70 @@ def main():
     args = parser.parse_args()
     os.makedirs(args.outdir, exist_ok=True)
 
-    def gtrace_run(wait, active, name, options=WINDOWS['gtrace']):
-        return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api',
-                '--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active),
-                '--repeat', '0', *options, '--']
+    def gtrace_run(name, options):
+        return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api', *options,
+                '--']
 
-    def on_demand():
-        return Worker('gtrace', [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', 'demand', '--force', '--step-source',
-                                 'api', '--on-demand', *WINDOWS['gtrace'], '--'])
+    def windows(wait, active):
+        return ['--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active), '--repeat', '0']
 
     def window_of(number, mode):
-        return lambda: Worker('gtrace', gtrace_run(STEPS, STEPS, '%s%d' % (mode, number), WINDOWS[mode]))
+        return lambda: Worker('gtrace', gtrace_run('%s%d' % (mode, number),
+                                                   [*windows(OUTSIDE * STEPS, STEPS), *WINDOWS[mode]]))
 
     def start(number):
         return Set({
             'plain': lambda: Worker('plain'),
             'plain twin': lambda: Worker('plain'),
-            'idle': lambda: Worker('gtrace', gtrace_run(10 ** 9, 1, 'never')),
-            'on demand': on_demand,
             'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
             **{mode: window_of(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
         }, measure=not number and not args.quick, export=not number and not args.quick)
 
+    def idle(options):
+        hidden = [word for name in DOORS for word in ('-u', name)]
+        return lambda: Worker('late', [*gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden])
+
     sets, rng = [start(number) for number in range(args.sets)], random.Random(2)
-    for one in sets:
-        for worker in one.workers.values():
-            worker.ask('memory')    # it has started
+    loads = [Set({'plain': lambda: Worker('plain'), **{name: idle(options) for name, options in IDLE.items()}})
+             for _ in range(args.sets * 2)]
+    for one in sets + loads:
+        one.await_start()
     for _ in range(args.rounds):
         for one in sets:
             one.round(rng)
+    for one in loads:
+        one.loaded()
+        one.close()
     with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
-        json.dump([one.steps for one in sets], log)
+        json.dump([[{' '.join(key): ms for key, ms in times.items()} for times in (one.steps, one.plains)]
+                   for one in sets + loads], log)
+    def active(mode):
+        return percentile([ms for one in sets for ms in one.steps[mode, 'active']], .25)
+
     first = sets[0]
     after = {name: worker.ask('memory') for name, worker in first.workers.items()}
 
-    print('step time / plain, %d rounds of each of %d sets (95 %% interval): 10th percentile, 25th percentile' % (
-        args.rounds, args.sets))
-    traced = ('floor', *WINDOWS, *TORCHS)
-    for mode in ('plain twin', 'idle', 'on demand', *traced):
-        print_ratios(mode, sets, mode, 'plain')
-    print_ratios('gtrace / floor', sets, 'gtrace', 'floor')
+    print('step time to that of the same process before, %d rounds of each of %d sets (95 %% interval): '
+          '10th percentile, 25th percentile' % (args.rounds, args.sets))
+    traced = ('plain twin', 'floor', *WINDOWS, *TORCHS)
+    for mode in IDLE:
+        print_ratios(mode + ', loaded', loads, change(mode, 'active'))
     for mode in traced:
-        print_ratios(mode + ', after / before', sets, mode + ' after', mode + ' before')
+        print_ratios(mode, sets, change(mode, 'active'))
+    print_ratios('gtrace / floor', sets, lambda *what: change('gtrace', 'active')(*what) /
+                 change('floor', 'active')(*what))
+    for mode in traced:
+        print_ratios(mode + ', after', sets, change(mode, 'after'))
     print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(
-        percentile([ms for one in sets for ms in one.steps['plain']], share) for share in (.1, .25, .5)))
+        percentile([ms for one in sets for times in one.plains.values() for ms in times], share)
+        for share in (.1, .25, .5)))
 
-    base = percentile([ms for one in sets for ms in one.steps['gtrace']], .25)
+    base = active('gtrace')
     torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
     for mode in WINDOWS:
         found = files_of(sets, mode, args.outdir)
-        over = (percentile([ms for one in sets for ms in one.steps[mode]], .25) - base) * 1e6
+        over = (active(mode) - base) * 1e6
         print('%-7s %d of %d files complete, %.1f ms (median) and %.1f ms (max) after the window; %.0f bytes, %.2f an '
               'event, %.2f of torch.profiler with CUDA alone; gtrace itself %.1f MiB%s' % (
                   mode, found['complete'], len(found['bytes']), statistics.median(found['delays']),
@@ -257,14 +296,13 @@ def main():
             name, first.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
     if args.quick:
         for one in sets:
-            for worker in one.workers.values():
-                worker.close()
+            one.close()
         return
     plains = [one.workers.pop('plain') for one in sets]
     for one in sets:
-        for worker in one.workers.values():
-            worker.close()
-    workers = [Worker('gtrace', gtrace_run(wait=4, active=3, name='after%d' % number)) for number in range(args.sets)]
+        one.close()
+    workers = [Worker('gtrace', gtrace_run('after%d' % number, [*windows(4, 3), *WINDOWS['gtrace']]))
+               for number in range(args.sets)]
     traced, untraced = after_steps(workers, plains, -(-args.windows // args.sets))
     for name, values in (('plain', untraced), ('after a window', traced)):
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
@@ -272,9 +310,13 @@ def main():
     for worker in workers + plains:
         worker.close()
     taken = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
+
+    def plain_of(values):
+        return taken['plain'][::len(taken['plain']) // len(values)]
+
     middle = {name: statistics.median(values) for name, values in taken.items()}
     print('ns a launch: plain %.0f; over it: %s' % (middle['plain'], ', '.join(
-        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(taken[name], taken['plain'])]))
+        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(taken[name], plain_of(taken[name]))]))
         for name in ('idle', 'floor', 'active'))))
     print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % interval(
         [a - b for a, b in zip(taken['active'], taken['floor'])]))
