@@ -285,9 +285,9 @@ class Program:
                 os.write(self.options.tell_fd, b'begin %d\n' % step)
             if self.options.wait_fd is not None:
                 os.read(self.options.wait_fd, 1)
+            self.profile(step)  # first: another tool does not listen before it has ended
             if f',{step},' in self.options.tools_at:
                 self.gpu.wait_for_tools(1)
-            self.profile(step)
             if step == self.range[0]:
                 self.gpu.cuda('cudaProfilerStart')
             self.forward()
