@@ -1,10 +1,9 @@
 /*
- * nvtx.c - the NVTX door and the handlers of NVTX's CORE and CORE2 functions. Every shared object
- * that uses NVTX is a client of its own and calls InitializeInjectionNvtx2() with its own table.
+ * nvtx.c - the ranges and marks of NVTX clients, and those of programs without NVTX: which step or
+ * captured range they are, and what of them goes to the arena.
  */
 #include "nvtx.h"
 #include "capture.h"
-#include "nccl.h"
 #include "nsight.h"
 #include "py_stacks.h"
 
@@ -28,11 +27,7 @@ struct stack {
 	uint8_t level[DEPTH_MAX];
 };
 
-/*
- * NVTX's default domain, whose handle is NULL; its id on the wire is 0. It is also the handle of
- * what has no name, or cannot be had: without memory, and in a fork-only child.
- */
-static struct nvtx_name default_domain;
+struct nvtx_name nvtx_default_domain; /* its id on the wire is 0 */
 
 static const struct nvtx_name *captured_domain; /* NULL: any */
 
@@ -79,35 +74,13 @@ static struct stack *stack_of(const struct nvtx_name *domain)
 	return add_stack(domain);
 }
 
-struct nvtx_name *nvtx_domain_of(nvtxDomainHandle_t handle)
-{
-	return handle ? (struct nvtx_name *)handle : &default_domain;
-}
-
-static struct nvtx_message ascii(const char *message)
-{
-	return (struct nvtx_message){ NVTX_MESSAGE_TYPE_ASCII, { .ascii = message } };
-}
-
-static struct nvtx_message wide(const wchar_t *message)
-{
-	return (struct nvtx_message){ NVTX_MESSAGE_TYPE_UNICODE, { .unicode = message } };
-}
-
-static struct nvtx_message message_of(const nvtxEventAttributes_t *attrib)
-{
-	if (!attrib || attrib->size < offsetof(nvtxEventAttributes_t, message) + sizeof(void *))
-		return ascii(NULL);
-	return (struct nvtx_message){ attrib->messageType, attrib->message };
-}
-
 /* ---- events ---- */
 
 /* false when the domain's name did not reach the arena: its events would seem the default's. */
 static bool domain_id(struct nvtx_name *domain, uint32_t *ret)
 {
-	*ret = domain == &default_domain ? 0 : nvtx_name_id(domain);
-	return *ret || domain == &default_domain;
+	*ret = domain == &nvtx_default_domain ? 0 : nvtx_name_id(domain);
+	return *ret || domain == &nvtx_default_domain;
 }
 
 /* Write a PUSH, RANGE_START or MARK; true when it is in the arena. */
@@ -189,13 +162,12 @@ static uint8_t begin(enum gt_event_type type, struct nvtx_name *domain, uint64_t
  * A mark that is a step ends it. So does the end of a range that is the step, not its beginning:
  * step N is then the N-th range, and step 0 everything up to the first one's end.
  */
-static void mark(struct nvtx_name *domain, struct nvtx_message message)
+void nvtx_mark(struct nvtx_name *domain, struct nvtx_message message)
 {
 	if (inj_alive() && begin(GT_EV_MARK, domain, 0, message, LEVEL_STEP) & LEVEL_STEP)
 		inj_step(GT_STEP_NVTX, 0);
 }
 
-/* Returns the level from 0, as NVTX wants it. */
 int nvtx_push(struct nvtx_name *domain, struct nvtx_message message)
 {
 	struct stack *s = inj_alive() ? stack_of(domain) : NULL;
@@ -263,7 +235,7 @@ void nvtx_range_end(struct nvtx_name *domain, nvtxRangeId_t handle)
 }
 
 /* Published at any time: threads are named when they start, long before a window. */
-static void name_thread(uint32_t tid, struct nvtx_message message)
+void nvtx_name_thread(uint32_t tid, struct nvtx_message message)
 {
 	struct gt_ev_name *ev = NULL;
 	struct nvtx_text text;
@@ -284,7 +256,7 @@ static void name_thread(uint32_t tid, struct nvtx_message message)
 	inj_commit();
 }
 
-static struct nvtx_name *register_name(struct nvtx_message message)
+struct nvtx_name *nvtx_register(struct nvtx_message message)
 {
 	struct nvtx_name *name = NULL;
 	struct nvtx_text text;
@@ -295,167 +267,8 @@ static struct nvtx_name *register_name(struct nvtx_message message)
 			name = nvtx_name_get(text.bytes, text.len_bytes);
 		nvtx_text_release(&text);
 	}
-	return name ? name : &default_domain;
+	return name ? name : &nvtx_default_domain;
 }
-
-/* ---- NVTX's functions, one for each encoding ---- */
-
-static void on_mark_ex(const nvtxEventAttributes_t *attrib)
-{
-	mark(&default_domain, message_of(attrib));
-}
-
-static void on_mark_a(const char *message)
-{
-	mark(&default_domain, ascii(message));
-}
-
-static void on_mark_w(const wchar_t *message)
-{
-	mark(&default_domain, wide(message));
-}
-
-static nvtxRangeId_t on_range_start_ex(const nvtxEventAttributes_t *attrib)
-{
-	return nvtx_range_start(&default_domain, message_of(attrib));
-}
-
-static nvtxRangeId_t on_range_start_a(const char *message)
-{
-	return nvtx_range_start(&default_domain, ascii(message));
-}
-
-static nvtxRangeId_t on_range_start_w(const wchar_t *message)
-{
-	return nvtx_range_start(&default_domain, wide(message));
-}
-
-static void on_range_end(nvtxRangeId_t handle)
-{
-	nvtx_range_end(&default_domain, handle);
-}
-
-static int on_range_push_ex(const nvtxEventAttributes_t *attrib)
-{
-	return nvtx_push(&default_domain, message_of(attrib));
-}
-
-static int on_range_push_a(const char *message)
-{
-	return nvtx_push(&default_domain, ascii(message));
-}
-
-static int on_range_push_w(const wchar_t *message)
-{
-	return nvtx_push(&default_domain, wide(message));
-}
-
-static int on_range_pop(void)
-{
-	return nvtx_pop(&default_domain);
-}
-
-static void on_name_os_thread_a(uint32_t tid, const char *name)
-{
-	name_thread(tid, ascii(name));
-}
-
-static void on_name_os_thread_w(uint32_t tid, const wchar_t *name)
-{
-	name_thread(tid, wide(name));
-}
-
-static void on_domain_mark_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attrib)
-{
-	mark(nvtx_domain_of(domain), message_of(attrib));
-}
-
-static nvtxRangeId_t on_domain_range_start_ex(nvtxDomainHandle_t domain,
-					      const nvtxEventAttributes_t *attrib)
-{
-	return nvtx_range_start(nvtx_domain_of(domain), message_of(attrib));
-}
-
-static void on_domain_range_end(nvtxDomainHandle_t domain, nvtxRangeId_t handle)
-{
-	nvtx_range_end(nvtx_domain_of(domain), handle);
-}
-
-static int on_domain_range_push_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attrib)
-{
-	int level = nvtx_push(nvtx_domain_of(domain), message_of(attrib));
-
-	if (GT_UNLIKELY(nccl_has_payload(attrib)) && level >= 0)
-		nccl_range_pushed(nvtx_domain_of(domain), attrib, (uint32_t)level + 1);
-	return level;
-}
-
-static int on_domain_range_pop(nvtxDomainHandle_t domain)
-{
-	return nvtx_pop(nvtx_domain_of(domain));
-}
-
-static nvtxStringHandle_t on_domain_register_string_a(nvtxDomainHandle_t domain, const char *string)
-{
-	(void)domain;
-	return (nvtxStringHandle_t)register_name(ascii(string));
-}
-
-static nvtxStringHandle_t on_domain_register_string_w(nvtxDomainHandle_t domain,
-						      const wchar_t *string)
-{
-	(void)domain;
-	return (nvtxStringHandle_t)register_name(wide(string));
-}
-
-static nvtxDomainHandle_t on_domain_create_a(const char *name)
-{
-	return (nvtxDomainHandle_t)register_name(ascii(name));
-}
-
-static nvtxDomainHandle_t on_domain_create_w(const wchar_t *name)
-{
-	return (nvtxDomainHandle_t)register_name(wide(name));
-}
-
-#define CORE(name, handler)                                                              \
-	{                                                                                \
-		NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_##name, (NvtxFunctionPointer)handler \
-	}
-#define CORE2(name, handler)                                                               \
-	{                                                                                  \
-		NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_##name, (NvtxFunctionPointer)handler \
-	}
-
-/* NVTX makes the functions that have no handler do nothing. */
-static const struct {
-	NvtxCallbackModule module;
-	unsigned int id;
-	NvtxFunctionPointer handler;
-} handlers[] = {
-	CORE(MarkEx, on_mark_ex),
-	CORE(MarkA, on_mark_a),
-	CORE(MarkW, on_mark_w),
-	CORE(RangeStartEx, on_range_start_ex),
-	CORE(RangeStartA, on_range_start_a),
-	CORE(RangeStartW, on_range_start_w),
-	CORE(RangeEnd, on_range_end),
-	CORE(RangePushEx, on_range_push_ex),
-	CORE(RangePushA, on_range_push_a),
-	CORE(RangePushW, on_range_push_w),
-	CORE(RangePop, on_range_pop),
-	CORE(NameOsThreadA, on_name_os_thread_a),
-	CORE(NameOsThreadW, on_name_os_thread_w),
-	CORE2(DomainMarkEx, on_domain_mark_ex),
-	CORE2(DomainRangeStartEx, on_domain_range_start_ex),
-	CORE2(DomainRangeEnd, on_domain_range_end),
-	CORE2(DomainRangePushEx, on_domain_range_push_ex),
-	CORE2(DomainRangePop, on_domain_range_pop),
-	CORE2(DomainRegisterStringA, on_domain_register_string_a),
-	CORE2(DomainRegisterStringW, on_domain_register_string_w),
-	CORE2(DomainCreateA, on_domain_create_a),
-	CORE2(DomainCreateW, on_domain_create_w),
-};
 
 static void init_once(void)
 {
@@ -463,7 +276,8 @@ static void init_once(void)
 
 	nvtx_names_init();
 	if (domain)
-		captured_domain = *domain ? nvtx_name_get(domain, strlen(domain)) : &default_domain;
+		captured_domain = *domain ? nvtx_name_get(domain, strlen(domain))
+					  : &nvtx_default_domain;
 	stacks_key_made = !pthread_key_create(&stacks_key, free_stacks);
 }
 
@@ -477,29 +291,6 @@ bool nvtx_start(void)
 	return true;
 }
 
-/*
- * NVTX's door, called once by each client with its export table, while the client's other threads
- * spin: it must be quick and must not use NVTX. 0 makes NVTX a no-op in that client for good.
- */
-GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
-
-GT_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table)
-{
-	const NvtxExportTableCallbacks *callbacks;
-	NvtxFunctionTable table;
-	unsigned int size;
-
-	callbacks = get_export_table ? get_export_table(NVTX_ETID_CALLBACKS) : NULL;
-	if (!callbacks || callbacks->struct_size < sizeof(*callbacks) || !nvtx_start())
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if (callbacks->GetModuleFunctionTable(handlers[i].module, &table, &size) &&
-		    handlers[i].id < size && table[handlers[i].id])
-			*table[handlers[i].id] = handlers[i].handler;
-	}
-	return 1;
-}
-
 /* ---- ranges of programs without NVTX ---- */
 
 void gtrace_inject_push(const char *text)
@@ -507,7 +298,8 @@ void gtrace_inject_push(const char *text)
 	if (inj_nsight())
 		inj_nsight_push(text);
 	else if (nvtx_start())
-		nvtx_push(&default_domain, ascii(text));
+		nvtx_push(&nvtx_default_domain,
+			  (struct nvtx_message){ NVTX_MESSAGE_TYPE_ASCII, { .ascii = text } });
 }
 
 void gtrace_inject_pop(void)
@@ -515,5 +307,5 @@ void gtrace_inject_pop(void)
 	if (inj_nsight())
 		inj_nsight_pop();
 	else
-		nvtx_pop(&default_domain);
+		nvtx_pop(&nvtx_default_domain);
 }
