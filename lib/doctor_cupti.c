@@ -26,6 +26,7 @@ struct list {
 	struct gt_doctor *doctor;
 	struct found *found;
 	size_t count;
+	size_t searched; /* the first ones, which are where the injection looks */
 };
 
 /* ---- one library ---- */
@@ -142,17 +143,36 @@ static void describe_version(uint32_t version, char *buf, size_t len)
 		snprintf(buf, len, "CUPTI's API version %u", version);
 }
 
+/* Which programs get it, or why none do: by the name it is looked for, as in the injection. */
+static void describe_use(const struct list *list, const struct found *found,
+			 const struct found *torch, const struct found *other, char *buf,
+			 size_t len)
+{
+	uint32_t driver = list->doctor->driver_version;
+
+	if (found == torch && found == other)
+		snprintf(buf, len, "used for programs that bring no other");
+	else if (found == torch)
+		snprintf(buf, len, "used for programs with PyTorch");
+	else if (found == other)
+		snprintf(buf, len, "used for programs that bring none themselves");
+	else if (!gt_cupti_fits(found->path, driver))
+		snprintf(buf, len,
+			 "not used, as it is for a newer driver than this one (CUDA %u.%u)",
+			 driver / 1000, driver % 1000 / 10);
+	else if (found < list->found + list->searched)
+		snprintf(buf, len, "not used, as another one comes first");
+	else
+		snprintf(buf, len, "not used unless " GT_ENV_LIBCUPTI " names it");
+}
+
 static void say_all(const struct list *list, const struct found *torch, const struct found *other)
 {
 	struct gt_doctor *doctor = list->doctor;
-	char version[64];
+	char version[64], use[128];
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct found *found = &list->found[i];
-		const char *use = found == torch && found == other ? "; every program's"
-				  : found == torch                 ? "; of programs with PyTorch"
-				  : found == other                 ? "; of programs that bring none"
-								   : "; not used";
 
 		if (!found->version) {
 			gt_doctor_add(doctor, "cupti.library", GT_DOCTOR_OK,
@@ -160,11 +180,9 @@ static void say_all(const struct list *list, const struct found *torch, const st
 			continue;
 		}
 		describe_version(found->version, version, sizeof(version));
-		gt_doctor_add(doctor, "cupti.library", GT_DOCTOR_OK, "%s is %s%s%s", found->path,
-			      version, use,
-			      gt_cupti_fits(found->real, doctor->driver_version)
-				      ? ""
-				      : ", as it is newer than the driver");
+		describe_use(list, found, torch, other, use, sizeof(use));
+		gt_doctor_add(doctor, "cupti.library", GT_DOCTOR_OK, "%s is %s; %s", found->path,
+			      version, use);
 	}
 }
 
@@ -192,7 +210,8 @@ static void say_override(struct list *list, const char *path)
 	if (found && found->version) {
 		describe_version(found->version, version, sizeof(version));
 		gt_doctor_add(doctor, "cupti.library", GT_DOCTOR_OK,
-			      "%s is %s; every program's, by " GT_ENV_LIBCUPTI, path, version);
+			      "%s is %s; used for every program, by " GT_ENV_LIBCUPTI, path,
+			      version);
 		return;
 	}
 	gt_doctor_add(doctor, "cupti.library", GT_DOCTOR_PROBLEM,
@@ -221,6 +240,7 @@ void gt_doctor_cupti(struct gt_doctor *doctor)
 	if (*doctor->torch_library)
 		torch = first_that_fits(&list, doctor->torch_library);
 	other = first_that_fits(&list, NULL);
+	list.searched = list.count;
 	look_elsewhere(&list);
 	say_all(&list, torch, other);
 	if (!torch && !other)

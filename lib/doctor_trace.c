@@ -236,9 +236,9 @@ static void say_with_gpu(struct gt_doctor *doctor, const struct gt_child *child,
 		gt_doctor_add(doctor, NAME, GT_DOCTOR_PROBLEM, "the trace has no %s%s%s",
 			      seen->kernel ? "launch of its kernel" : "GPU work",
 			      *reason ? ": " : "", reason);
-		gt_doctor_fix(doctor,
-			      "see the findings above; GTRACE_DEBUG=1 gtrace run -vv -- PROGRAM "
-			      "tells more");
+		gt_doctor_fix(doctor, "try another libcupti by its path in " GT_ENV_LIBCUPTI
+				      ", such as one of those above; " GT_ENV_DEBUG
+				      "=1 gtrace run -vv -- PROGRAM tells more");
 	}
 }
 

@@ -5,6 +5,7 @@ nothing behind; and its verdict is that of a program that was traced.
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_all_is_well(case):
     expect(found, 'gpu.driver', 'ok', 'CUDA 13.0', case.simgpu)
     check_equal(len(found['gpu.device']), 2, 'devices')
     library = os.path.join(case.directory, 'cuda/lib64/libcupti.so.13')
-    expect(found, 'cupti.library', 'ok', library, 'of programs that bring none')
+    expect(found, 'cupti.library', 'ok', library, '; used for programs that bring none themselves')
     expect(found, 'trace.self_test', 'ok', 'a kernel and its launch, 4 pieces of GPU work', library)
     check_equal(os.listdir(case.out), [], 'files')
 
@@ -114,11 +115,23 @@ def test_a_driver_that_crashes(case):
 
 def test_cupti_newer_than_the_driver(case):
     found, status = doctor(case, faults='driver=12080')
-    expect(found, 'cupti.library', 'ok', 'newer than the driver')
-    if not any('; of programs' in f['text'] for f in found['cupti.library']):
+    expect(found, 'cupti.library', 'ok', 'not used, as it is for a newer driver')
+    if not any('; used' in f['text'] for f in found['cupti.library']):
         check_equal(status, 1, 'status')
         expect(found, 'cupti.library', 'problem', 'no libcupti that fits', 'nvidia-cuda-cupti')
         expect(found, 'trace.self_test', 'problem', 'found no libcupti')
+
+
+def test_cupti_as_a_toolkit_has_it(case):
+    """The name of the file itself, which is of a year, says nothing of the driver that it is for."""
+    cuda = os.path.join(case.directory, 'cuda')
+    os.makedirs(os.path.join(cuda, 'lib64'))
+    shutil.copy(os.path.join(case.simgpu, 'libcupti.so.13'), os.path.join(cuda, 'lib64/libcupti.so.2025.3.1'))
+    os.symlink('libcupti.so.2025.3.1', os.path.join(cuda, 'lib64/libcupti.so.13'))
+    found, _ = doctor(case, faults='driver=13000')
+    library = os.path.join(cuda, 'lib64/libcupti.so.13')
+    finding = expect(found, 'cupti.library', 'ok', library, 'used for programs that bring none themselves')
+    check('driver' not in finding['text'], finding)
 
 
 def test_cupti_that_cannot_be_opened(case):
@@ -140,7 +153,7 @@ def test_cupti_that_refuses(case):
 def test_records_that_never_come(case):
     found, status = doctor(case, faults='lose=1')
     check_equal(status, 1, 'status')
-    expect(found, 'trace.self_test', 'problem')
+    expect(found, 'trace.self_test', 'problem', 'GTRACE_LIBCUPTI')
 
 
 @each(memory=[2], exclusive=[46])
@@ -270,7 +283,7 @@ def test_torch_and_its_own_cupti(case):
     found, status = doctor(case, '--python', sys.executable, env={'PYTHONPATH': site})
     check_equal(status, 0, 'status')
     expect(found, 'python.torch', 'ok', 'PyTorch 2.11.0+cu130 for CUDA 13.0', site)
-    expect(found, 'cupti.library', 'ok', 'nvidia/cu13/lib/libcupti.so.13', 'every program')
+    expect(found, 'cupti.library', 'ok', 'nvidia/cu13/lib/libcupti.so.13', '; used for programs')
 
 
 @each(old=['1.12.1', '11.6'], new=['3.0.0', '13.0'], odd=['nightly', '13.0'])
