@@ -53,17 +53,9 @@ int cmd_doctor(int argc, char **argv)
 	struct gt_signals signals;
 	struct gt_buf text = { 0 };
 	struct gt_err err;
-	int operand, status;
-	int rc = opt_parse(&self, argc, argv, &operand, &err);
+	int status;
 
-	if (rc < 0)
-		die(STATUS_USAGE, "%s; see 'gtrace doctor -h'", err.msg);
-	if (rc > 0) {
-		opt_print_help(&self, stdout);
-		return 0;
-	}
-	if (operand < argc)
-		die(STATUS_USAGE, "doctor takes no '%s'; see 'gtrace doctor -h'", argv[operand]);
+	opt_parse_all(&self, argc, argv);
 	if (gt_signals_init(&signals, &err) < 0)
 		die(STATUS_FAILURE, "%s", err.msg);
 	doctor.signals = &signals;

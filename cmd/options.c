@@ -1,5 +1,9 @@
 #include "base.h"
+#include "cmd.h"
+#include "die.h"
 #include "options.h"
+
+#include <stdlib.h>
 
 #define HELP_COLUMN 30
 
@@ -422,4 +426,21 @@ void opt_print_help(const struct opt_command *command, FILE *file)
 	for (i = 0; i < command->count; i++)
 		print_option(&command->opts[i], file);
 	fprintf(file, "  -h, %-*sthis text\n", HELP_COLUMN - 6, "--help");
+}
+
+void opt_parse_all(const struct opt_command *command, int argc, char **argv)
+{
+	const char *name = command->name;
+	struct gt_err err;
+	int operand, rc = opt_parse(command, argc, argv, &operand, &err);
+
+	if (rc < 0)
+		die(STATUS_USAGE, "%s: %s; see 'gtrace %s -h'", name, err.msg, name);
+	if (rc > 0) {
+		opt_print_help(command, stdout);
+		exit(check_stdout(0));
+	}
+	if (operand < argc)
+		die(STATUS_USAGE, "%s: takes no '%s'; see 'gtrace %s -h'", name, argv[operand],
+		    name);
 }

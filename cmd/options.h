@@ -112,6 +112,12 @@ int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret
 	      struct gt_err *err);
 
 /*
+ * Parse a command line without operands, for a command of which nothing but its options is to be
+ * known. Ends the program with the help, or with status 2 and what is wrong.
+ */
+void opt_parse_all(const struct opt_command *command, int argc, char **argv);
+
+/*
  * The text of -h and --help. Or, when the only word was --completion, what the shells' functions in
  * cmd/completion read: a line "NAME LETTER KIND text" for each option, with - for no letter; KIND
  * is flag, value, directory, file, program, or choice:a,b,c. A line "operand - KIND" is of what

@@ -118,17 +118,8 @@ int cmd_ps(int argc, char **argv)
 {
 	struct sessions sessions;
 	struct gt_buf text = { 0 };
-	struct gt_err err;
-	int operand, rc = opt_parse(&self, argc, argv, &operand, &err);
 
-	if (rc < 0)
-		die(STATUS_USAGE, "ps: %s; see 'gtrace ps -h'", err.msg);
-	if (rc > 0) {
-		opt_print_help(&self, stdout);
-		return 0;
-	}
-	if (operand < argc)
-		die(STATUS_USAGE, "ps: takes no '%s'; see 'gtrace ps -h'", argv[operand]);
+	opt_parse_all(&self, argc, argv);
 	sessions_find(&sessions);
 	if (json)
 		put_json(&sessions, &text);

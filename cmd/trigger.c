@@ -62,23 +62,6 @@ static const struct opt_command stop_self = {
 	.count = ARRAY_SIZE(stop_opts),
 };
 
-static void parse(const struct opt_command *command, int argc, char **argv)
-{
-	struct gt_err err;
-	int operand, rc = opt_parse(command, argc, argv, &operand, &err);
-
-	if (rc < 0)
-		die(STATUS_USAGE, "%s: %s; see 'gtrace %s -h'", command->name, err.msg,
-		    command->name);
-	if (rc > 0) {
-		opt_print_help(command, stdout);
-		exit(check_stdout(0));
-	}
-	if (operand < argc)
-		die(STATUS_USAGE, "%s: takes no '%s'; see 'gtrace %s -h'", command->name,
-		    argv[operand], command->name);
-}
-
 static void parse_at(const char *text, enum gt_trigger_at *ret_at, uint64_t *ret_step)
 {
 	const char *digits = text && *text == '+' ? text + 1 : text;
@@ -150,12 +133,14 @@ int cmd_trigger(int argc, char **argv)
 	enum gt_trigger_at at;
 	uint64_t step = 0;
 
-	parse(&self, argc, argv);
+	opt_parse_all(&self, argc, argv);
 	parse_at(wanted.at_step, &at, &step);
 	if (!wanted.rendezvous)
 		return trigger_one(at, step);
 	if (wanted.session)
 		die(STATUS_USAGE, "trigger: --session and --rendezvous exclude each other");
+	if (!*wanted.rendezvous)
+		die(STATUS_USAGE, "trigger: --rendezvous takes a directory, not ''");
 	return trigger_nodes(&(struct trigger_nodes){
 		.dir = wanted.rendezvous,
 		.at = at,
@@ -169,7 +154,7 @@ int cmd_stop(int argc, char **argv)
 {
 	struct gt_fields question = { .len = 0 }, answer;
 
-	parse(&stop_self, argc, argv);
+	opt_parse_all(&stop_self, argc, argv);
 	gt_fields_add(&question, "do", "stop");
 	ask("stop", &question, &answer);
 	return tell(&answer, "stop") ? 0 : STATUS_FAILURE;

@@ -7,6 +7,27 @@
 
 #include "../../cmd/options.c"
 
+/* ---- stand-ins for cmd/die.c: the program would end ---- */
+
+static jmp_buf ended;
+static char said[256];
+
+void die(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(said, sizeof(said), fmt, args);
+	va_end(args);
+	assert_int_equal(status, 2);
+	longjmp(ended, 1);
+}
+
+int check_stdout(int status)
+{
+	return status;
+}
+
 static struct values {
 	bool flag;
 	bool with;
@@ -292,6 +313,29 @@ static void for_shells(void **state)
 	for_completion = false;
 }
 
+/* What it says as it ends the program with status 2; NULL: it goes on. */
+static const char *parse_all(const char *word)
+{
+	char copy[32], *argv[] = { (char *)"test", copy, NULL };
+
+	snprintf(copy, sizeof(copy), "%s", word);
+	memset(&got, 0, sizeof(got));
+	if (setjmp(ended))
+		return said;
+	opt_parse_all(&command, 2, argv);
+	return NULL;
+}
+
+static void options_alone(void **state)
+{
+	(void)state;
+	assert_null(parse_all("-n7"));
+	assert_int_equal(got.number, 7);
+	assert_string_equal(parse_all("-n0"), "test: --number takes a number from 1 to 1000, not "
+					      "'0'; see 'gtrace test -h'");
+	assert_string_equal(parse_all("now"), "test: takes no 'now'; see 'gtrace test -h'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,7 +343,7 @@ int main(void)
 		cmocka_unit_test(operands),   cmocka_unit_test(unknown),
 		cmocka_unit_test(values),     cmocka_unit_test(sizes),
 		cmocka_unit_test(times),      cmocka_unit_test(help),
-		cmocka_unit_test(for_shells),
+		cmocka_unit_test(for_shells), cmocka_unit_test(options_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
