@@ -45,9 +45,12 @@ static uint64_t parse_end(const char *text)
 
 static void exclude(const struct run_options *run, bool given, const char *option)
 {
-	if (given)
-		die(STATUS_OWN_FAILURE, "run: --%s and --capture-range %s exclude each other",
-		    option, run->capture_range);
+	char capture[RUN_CAPTURE_OPTION_MAX];
+
+	if (!given)
+		return;
+	run_capture_option(run, capture, sizeof(capture));
+	die(STATUS_OWN_FAILURE, "run: --%s and --%s exclude each other", option, capture);
 }
 
 /* Of steps, where others than steps are captured. */
@@ -101,7 +104,8 @@ void run_capture_check(struct run_options *run)
 {
 	struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
 
-	if (!run->capture_range && (run->delay_ms || run->duration_ms))
+	run->capture_implied = !run->capture_range && (run->delay_ms || run->duration_ms);
+	if (run->capture_implied)
 		run->capture_range = "time";
 	if (!run->capture_range && run->capture_end)
 		die(STATUS_OWN_FAILURE, "run: --capture-end needs --capture-range");
@@ -122,6 +126,14 @@ void run_capture_check(struct run_options *run)
 	exclude(run, run->capture == RUN_CAPTURE_PROFILER && run->no_gpu, "activities cpu");
 	exclude_schedule(run);
 	run->schedule = capture;
+}
+
+void run_capture_option(const struct run_options *run, char *buf, size_t len)
+{
+	if (run->capture_implied)
+		snprintf(buf, len, run->duration_ms ? "duration" : "delay");
+	else
+		snprintf(buf, len, "capture-range %s", run->capture_range);
 }
 
 static uint64_t monotonic_ms(void)

@@ -206,6 +206,8 @@ static void check_step_call(struct run_options *run)
 
 static void check_nsight(const struct run_options *run)
 {
+	char capture[RUN_CAPTURE_OPTION_MAX];
+
 	if (!run->nsight && (run->nsight_output || run->nsight_args))
 		die(STATUS_OWN_FAILURE, "run: --nsight-%s is of --nsight",
 		    run->nsight_output ? "output" : "args");
@@ -216,10 +218,11 @@ static void check_nsight(const struct run_options *run)
 		die(STATUS_OWN_FAILURE,
 		    "run: --nsight and --activities %s exclude each other: see --nsight-args",
 		    run->activities);
-	if (run->nsight && run->capture != RUN_CAPTURE_AUTO && run->capture != RUN_CAPTURE_STEPS)
+	if (run->nsight && run->capture != RUN_CAPTURE_AUTO && run->capture != RUN_CAPTURE_STEPS) {
+		run_capture_option(run, capture, sizeof(capture));
 		die(STATUS_OWN_FAILURE,
-		    "run: --nsight and --capture-range %s exclude each other: see --nsight-args",
-		    run->capture_range);
+		    "run: --nsight and --%s exclude each other: see --nsight-args", capture);
+	}
 	if (run->nsight && (run->with_stack || run->with_modules))
 		die(STATUS_OWN_FAILURE, "run: --nsight and --with-%s exclude each other",
 		    run->with_stack ? "stack" : "modules");

@@ -51,7 +51,8 @@ struct run_options { /* strings are of argv and the environment */
 	const char *step_range;     /* NULL: none */
 	const char *step_call;      /* MODULE:QUALNAME; NULL: none */
 	const char *capture_range;  /* as given; NULL: it was not */
-	const char *capture_end;    /* likewise */
+	bool capture_implied;       /* but by --delay or --duration */
+	const char *capture_end;    /* as given; NULL: it was not */
 	enum run_capture capture;
 	uint64_t delay_ms;    /* of RUN_CAPTURE_TIME, from the start */
 	uint64_t duration_ms; /* 0: to the end */
@@ -79,6 +80,10 @@ void run_capture_check(struct run_options *run);
 /* For GT_ENV_CAPTURE, when the program starts now. "": the default. */
 #define RUN_CAPTURE_TEXT_MAX 1200
 void run_capture_format(const struct run_options *run, char *buf, size_t len);
+
+/* "capture-range time": the option that had ranges captured, as it was given. */
+#define RUN_CAPTURE_OPTION_MAX 1200
+void run_capture_option(const struct run_options *run, char *buf, size_t len);
 
 /* "cudaProfilerStart()": what begins a range. */
 void run_capture_describe(const struct run_options *run, char *buf, size_t len);

@@ -308,8 +308,8 @@ static void begin(struct request *request)
 	if (!await(request, LOOK_MS))
 		die(STATUS_FAILURE, "trigger: no session answers");
 	if (request->wanted->at != GT_AT_STEP && !count_ranks(request))
-		die(STATUS_FAILURE, "trigger: no step was seen so far, so that it is not known "
-				    "which one would be next");
+		die(STATUS_FAILURE, "trigger: no step was seen so far: try again when 'gtrace ps' "
+				    "shows ranks, or name a step with --at-step");
 }
 
 int trigger_nodes(const struct trigger_nodes *wanted)

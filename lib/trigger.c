@@ -279,8 +279,8 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 	if (!ranks && request->at != GT_AT_STEP)
 		return gt_err_set(
 			err, -ENODATA,
-			"no step was seen so far, so that it is not known which one would "
-			"be next");
+			"no step was seen so far: try again when 'gtrace ps' shows ranks, "
+			"or name a step with --at-step");
 	trigger->request = *request;
 	trigger->attempt = 0;
 	trigger->sample_ns = uv_hrtime();

@@ -43,6 +43,7 @@ try run --capture-range time true
 try run --capture-range nvtx:x --delay 5 true
 try run --capture-range steps --duration 1s true
 try run --capture-range cuda-profiler --active 5 true
+try run --duration 1s --active 2 true
 try run --capture-range cuda-profiler --activities cpu true
 try run --capture-range none --capture-end stop true
 try run --capture-range none --step-source api true
@@ -78,6 +79,7 @@ try trigger --active 0
 try trigger --at-step 0
 try trigger --at-step +x
 try trigger --session 1 --rendezvous .
+try trigger --rendezvous ''
 try trigger
 try trigger --rendezvous no/such/directory
 try trigger --rendezvous .

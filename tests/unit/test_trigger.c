@@ -379,6 +379,7 @@ static void refused(void **state)
 	report_step(fake.report.step, GT_STEP_NONE);
 	join();
 	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -ENODATA);
+	assert_non_null(strstr(err.msg, "try again when 'gtrace ps' shows ranks"));
 	report_step(fake.report.step, GT_STEP_CAPTURE);
 	while (drained < 4 * PEERS)
 		uv_run(&loop, UV_RUN_ONCE);
