@@ -1,0 +1,72 @@
+/*
+ * client_plans.c - plans of a client: proposed, answered by its process, decided on. The recorder
+ * hears of a plan before the process does, which may be in its steps at once.
+ */
+#include "base.h"
+#include "client_priv.h"
+#include "message.h"
+
+bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan)
+{
+	if (!client->recorder || client->gone || client->stopping || client->fd < 0)
+		return false;
+	client->plan = *plan;
+	client->plan_id++;
+	client->plan_new = true;
+	client->info.plan_state = GT_PLAN_ASKED;
+	client->kicked = true;
+	gt_client_advance(client);
+	return true;
+}
+
+void gt_client_decide(struct gt_client *client, bool commit)
+{
+	if (client->info.plan_state == GT_PLAN_NONE)
+		return;
+	client->plan_decided = !client->plan_new; /* else nobody knows of it yet */
+	client->plan_new = false;
+	client->plan_commit = commit && client->info.plan_state == GT_PLAN_TAKEN;
+	client->info.plan_state = GT_PLAN_NONE;
+	client->kicked = true;
+	gt_client_advance(client);
+}
+
+void gt_client_take_answer(struct gt_client *client, const struct gt_msg_phase *phase)
+{
+	if (client->info.plan_state != GT_PLAN_ASKED || phase->cycle != client->plan_id)
+		return; /* to what was taken back meanwhile */
+	client->info.plan_state = phase->what == GT_WHAT_PLAN_TAKEN ? GT_PLAN_TAKEN : GT_PLAN_LATE;
+	client->info.plan_step = (uint32_t)phase->value;
+	client->config->answered(client->config->owner, client);
+}
+
+void gt_client_drop_plan(struct gt_client *client)
+{
+	if (client->info.plan_state == GT_PLAN_NONE)
+		return;
+	client->info.plan_state = GT_PLAN_NONE;
+	client->config->answered(client->config->owner, client);
+}
+
+void gt_client_follow_plans(struct gt_client *client)
+{
+	if (client->plan_decided) {
+		client->plan_decided = false;
+		gt_recorder_decide(client->recorder, client->plan_commit);
+		client->info.plans = *gt_recorder_plans(client->recorder);
+		if (!client->plan_commit && client->fd >= 0)
+			gt_message_send(client->fd, GT_MSG_CANCEL, client->plan_was.cycle);
+		gt_recorder_wake(client->recorder);
+	}
+	if (!client->plan_new)
+		return;
+	client->plan_new = false;
+	client->plan_was = client->plan;
+	gt_recorder_hold(client->recorder, &client->plan);
+	if (client->fd >= 0 && !gt_message_send_plan(client->fd, &client->plan, client->plan_id)) {
+		gt_recorder_wake(client->recorder);
+		return;
+	}
+	gt_recorder_decide(client->recorder, false);
+	gt_client_drop_plan(client);
+}
