@@ -1,9 +1,9 @@
 #include "base.h"
+#include "clock.h"
 #include "die.h"
 #include "run_options.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 static const char nvtx[] = "nvtx:";
 
@@ -136,14 +136,6 @@ void run_capture_option(const struct run_options *run, char *buf, size_t len)
 		snprintf(buf, len, "capture-range %s", run->capture_range);
 }
 
-static uint64_t monotonic_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC;
-}
-
 void run_capture_format(const struct run_options *run, char *buf, size_t len)
 {
 	if (run->capture == RUN_CAPTURE_AUTO)
@@ -154,7 +146,7 @@ void run_capture_format(const struct run_options *run, char *buf, size_t len)
 		snprintf(buf, len, "%s", run->capture_range);
 	else
 		snprintf(buf, len, "time:%llu,%llu,%llu",
-			 (unsigned long long)(monotonic_ms() + run->delay_ms),
+			 (unsigned long long)(gt_clock_ms(CLOCK_MONOTONIC) + run->delay_ms),
 			 (unsigned long long)run->duration_ms, (unsigned long long)run->delay_ms);
 }
 

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "clock.h"
 #include "die.h"
 #include "rank.h"
 #include "run_report.h"
@@ -7,20 +8,11 @@
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WAIT_FOR_STEP_NS (2 * GT_NSEC_PER_SEC)
 #define FILES_LISTED     8
 #define TOP_ROWS         5
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
 
 /* For people: "./x" is x. */
 static const char *shown_path(const char *path)
@@ -185,9 +177,9 @@ void run_report_drained(struct run_report *report, const struct gt_client_info *
 	if (report->said_attached)
 		return;
 	if (!report->quiet_since_ns)
-		report->quiet_since_ns = monotonic_ns();
+		report->quiet_since_ns = gt_clock_ns(CLOCK_MONOTONIC);
 	if (client->step_source != GT_STEP_NONE || report->options->step_source == RUN_STEP_NONE ||
-	    monotonic_ns() - report->quiet_since_ns > WAIT_FOR_STEP_NS)
+	    gt_clock_ns(CLOCK_MONOTONIC) - report->quiet_since_ns > WAIT_FOR_STEP_NS)
 		say_attached(report, client);
 }
 

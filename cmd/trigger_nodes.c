@@ -1,4 +1,5 @@
 #include "base.h"
+#include "clock.h"
 #include "cmd.h"
 #include "die.h"
 #include "rendezvous.h"
@@ -42,14 +43,6 @@ struct request {
 	uint64_t warmup;
 	uint64_t cycle;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC;
-}
 
 static void pause_ms(uint64_t ms)
 {
@@ -170,7 +163,7 @@ static void find_nodes(struct request *request)
  */
 static size_t await(struct request *request, uint64_t within_ms)
 {
-	uint64_t end_ms = now_ms() + within_ms;
+	uint64_t end_ms = gt_clock_ms(CLOCK_MONOTONIC) + within_ms;
 	size_t waiting, taking_part;
 
 	for (;;) {
@@ -181,7 +174,7 @@ static size_t await(struct request *request, uint64_t within_ms)
 			taking_part++;
 			waiting += !has_answered(request, &request->nodes[i]);
 		}
-		if (!waiting || now_ms() >= end_ms)
+		if (!waiting || gt_clock_ms(CLOCK_MONOTONIC) >= end_ms)
 			break;
 		check_own(request);
 		pause_ms(POLL_MS);
@@ -293,12 +286,10 @@ static bool propose(struct request *request)
 static void begin(struct request *request)
 {
 	char host[HOST_NAME_MAX + 1] = "";
-	struct timespec now;
 
 	gethostname(host, sizeof(host) - 1);
-	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(request->id, sizeof(request->id), "%.24s-%d-%llx", host, (int)getpid(),
-		 (unsigned long long)now.tv_sec * GT_NSEC_PER_SEC + (uint64_t)now.tv_nsec);
+		 (unsigned long long)gt_clock_ns(CLOCK_REALTIME));
 	publish(request, "look");
 	find_nodes(request);
 	if (!request->count)

@@ -1,11 +1,11 @@
 #include "base.h"
 #include "child.h"
+#include "clock.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define GRACE_MS 500 /* from SIGTERM to SIGKILL: what runs a program itself ends that one first */
@@ -13,10 +13,7 @@
 
 static int64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)gt_clock_ms(CLOCK_MONOTONIC);
 }
 
 static void __attribute__((noreturn))

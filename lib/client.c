@@ -1,11 +1,11 @@
 #include "base.h"
 #include "client_priv.h"
+#include "clock.h"
 #include "message.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
@@ -13,14 +13,6 @@
 #define STOP_WITHIN_MS  300   /* a process that was told to stop is not waited for longer */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
-
-static uint64_t realtime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- end ---- */
 
@@ -69,10 +61,10 @@ static void work(uv_work_t *request)
 	struct gt_client *client = container_of(request, struct gt_client, work);
 
 	if (client->finishing)
-		gt_recorder_finish(client->recorder, !client->orderly, realtime_ns(),
+		gt_recorder_finish(client->recorder, !client->orderly, gt_clock_ns(CLOCK_REALTIME),
 				   &client->report);
 	else
-		gt_recorder_drain(client->recorder, realtime_ns(), client->flush_due,
+		gt_recorder_drain(client->recorder, gt_clock_ns(CLOCK_REALTIME), client->flush_due,
 				  &client->report);
 }
 

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "clock.h"
 #include "control_socket.h"
 #include "env.h"
 
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PEERS_MAX     32   /* at one time; further ones wait in the kernel's queue */
@@ -271,23 +271,17 @@ void gt_control_close(struct gt_control *control)
 static int wait_for_answer(int fd, uint64_t timeout_ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	struct timespec now;
-	uint64_t now_ms, end_ms = 0;
+	uint64_t now_ms = gt_clock_ms(CLOCK_MONOTONIC), end_ms = now_ms + timeout_ms;
 	int rc;
 
-	for (;;) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC;
-		if (!end_ms)
-			end_ms = now_ms + timeout_ms;
-		if (now_ms >= end_ms)
-			return -ETIMEDOUT;
+	for (; now_ms < end_ms; now_ms = gt_clock_ms(CLOCK_MONOTONIC)) {
 		rc = poll(&pfd, 1, (int)(end_ms - now_ms));
 		if (rc > 0)
 			return 0;
 		if (rc < 0 && errno != EINTR)
 			return -errno;
 	}
+	return -ETIMEDOUT;
 }
 
 int gt_control_ask(const char *path, const struct gt_fields *question, uint64_t timeout_ms,

@@ -3,6 +3,7 @@
  * have what it did.
  */
 #include "base.h"
+#include "clock.h"
 #include "doctor.h"
 #include "env.h"
 #include "gz_reader.h"
@@ -14,7 +15,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KERNEL       "gtrace_self_test" /* of cmd/self_test.c */
@@ -276,14 +276,6 @@ static void judge(struct gt_doctor *doctor, const struct gt_child *child, const 
 	}
 }
 
-static uint64_t monotonic_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / GT_NSEC_PER_MSEC;
-}
-
 static void run_in(struct gt_doctor *doctor, const char *dir)
 {
 	char self[4096];
@@ -297,7 +289,7 @@ static void run_in(struct gt_doctor *doctor, const char *dir)
 				    "cpu",    NULL };
 	struct call call = { .argv = doctor->gpu == GT_DOCTOR_GPU_WORKS ? gpu : cpu,
 			     .environment = run_environment(dir) };
-	uint64_t start_ms = monotonic_ms();
+	uint64_t start_ms = gt_clock_ms(CLOCK_MONOTONIC);
 	struct gt_child child;
 
 	/* By its name, which findings tell. */
@@ -306,7 +298,7 @@ static void run_in(struct gt_doctor *doctor, const char *dir)
 	if (!call.environment) {
 		doctor->failed = true;
 	} else if (gt_doctor_child(doctor, NAME, &child, become_run, &call)) {
-		judge(doctor, &child, dir, monotonic_ms() - start_ms);
+		judge(doctor, &child, dir, gt_clock_ms(CLOCK_MONOTONIC) - start_ms);
 		gt_child_release(&child);
 	}
 	gt_environment_free(call.environment);

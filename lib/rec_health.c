@@ -3,23 +3,20 @@
  * wrong with it.
  */
 #include "base.h"
+#include "clock.h"
 #include "rec_state.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <time.h>
 
 #define STEPS_AROUND     16 /* before and after a window, for its comparison */
 #define CLOCK_RESIDUE_NS (1 * (int64_t)GT_NSEC_PER_MSEC)
 
 int64_t gt_clock_offset_ns(void)
 {
-	struct timespec real, mono;
+	uint64_t real_ns = gt_clock_ns(CLOCK_REALTIME);
 
-	clock_gettime(CLOCK_REALTIME, &real);
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	return (int64_t)(real.tv_sec - mono.tv_sec) * (int64_t)GT_NSEC_PER_SEC +
-	       (real.tv_nsec - mono.tv_nsec);
+	return (int64_t)(real_ns - gt_clock_ns(CLOCK_MONOTONIC));
 }
 
 uint64_t gt_health_losses(const struct gt_trace_health *health)

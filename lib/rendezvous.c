@@ -1,10 +1,10 @@
 #include "base.h"
+#include "clock.h"
 #include "rendezvous.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RATE_OVER_MS  500
@@ -234,7 +234,6 @@ static void on_timer(uv_timer_t *timer)
 int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struct gt_err *err)
 {
 	struct gt_fields request;
-	struct timespec now;
 	struct stat st;
 	int rc = stat(rendezvous->dir, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	char *c;
@@ -243,10 +242,8 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 	uv_timer_init(loop, &rendezvous->timer);
 	if (rc < 0)
 		return gt_err_sys(err, rc, "cannot use --rendezvous '%s'", rendezvous->dir);
-	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(rendezvous->name, sizeof(rendezvous->name), GT_RENDEZVOUS_SESSION "%.64s-%d-%llx",
-		 rendezvous->host, (int)getpid(),
-		 (unsigned long long)now.tv_sec * GT_NSEC_PER_SEC + (uint64_t)now.tv_nsec);
+		 rendezvous->host, (int)getpid(), (unsigned long long)gt_clock_ns(CLOCK_REALTIME));
 	for (c = rendezvous->name; *c; c++)
 		if (*c == '/' || *c <= ' ' || *c == 0x7f)
 			*c = '_';

@@ -1,5 +1,6 @@
 #include "base.h"
 #include "claim.h"
+#include "clock.h"
 #include "session.h"
 #include "str.h"
 
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SUFFIX        ".trace.json.gz"
@@ -286,12 +286,9 @@ static bool reserve(const char *path)
 /* The time in ms, a little later where a file of this session has that one. */
 static uint64_t take_ms(struct gt_session *session)
 {
-	struct timespec now;
+	uint64_t now_ms = gt_clock_ms(CLOCK_REALTIME);
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	session->last_ms =
-		GT_MAX((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC,
-		       session->last_ms + 1);
+	session->last_ms = GT_MAX(now_ms, session->last_ms + 1);
 	return session->last_ms;
 }
 
