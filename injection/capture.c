@@ -127,15 +127,21 @@ static uint64_t warm_up_ms(void)
 	return timed.begin_ms - GT_MIN(timed.begin_ms, WARM_UP_MS);
 }
 
-/* A range that is over when the process begins is none of its. */
+/*
+ * A process that comes late has the single range from its own beginning on, whole; of those that
+ * repeat, what is left of the next one.
+ */
 static void skip_past(uint64_t now_ms)
 {
-	while (timed.length_ms && timed.begin_ms + timed.length_ms <= now_ms) {
-		if (inj_config.schedule.repeat == 1) {
-			timed.due_ms = UINT64_MAX;
-			return;
-		}
-		timed.begin_ms += timed.length_ms + timed.pause_ms;
+	if (inj_config.schedule.repeat == 1) {
+		if (timed.length_ms && timed.begin_ms + timed.length_ms <= now_ms)
+			inj_log(GT_LOG_WARN, "the time from --delay on, for --duration, was over "
+					     "before this process could be traced: its range "
+					     "begins only now");
+		timed.begin_ms = GT_MAX(timed.begin_ms, now_ms);
+	} else {
+		while (timed.length_ms && timed.begin_ms + timed.length_ms <= now_ms)
+			timed.begin_ms += timed.length_ms + timed.pause_ms;
 	}
 	timed.due_ms = warm_up_ms();
 }

@@ -242,6 +242,23 @@ def test_time_from_the_start(case):
     trace.expect_checked().expect_complete()
 
 
+def test_time_that_is_over(case):
+    """A program whose start takes longer than until the end of the range has all of it from then on."""
+    command = ['sh', '-c', 'sleep 0.4; exec "$@"', 'late', *case.train('--steps', 100000, '--step-us', 1000, tools=None)]
+    options = ['--delay', '100ms', '--duration', '200ms', '--then', 'stop']
+    result = case.gtrace(options, command).expect(stderr='warning: train .*: its range begins only now')
+    trace = result.trace().expect_checked().expect_complete()
+    check(trace.of('kernel'), 'no kernels')
+
+
+def test_time_that_has_begun(case):
+    """And so has one that starts within it."""
+    command = ['sh', '-c', 'sleep 0.2; exec "$@"', 'late', *case.train('--steps', 100000, '--step-us', 1000, tools=None)]
+    trace = case.gtrace(['--duration', '300ms', '--then', 'stop'], command).trace().expect_complete()
+    begins, ends = trace.steps()[0][1], trace.steps()[-1][2]
+    check(ends - begins > 200e3, 'the range has', ends - begins, 'us of 300 ms')
+
+
 def test_time_and_no_more(case):
     options = ['--delay', '50ms', '--duration', '50ms', '--capture-end', 'repeat:2', '--then', 'stop']
     result = case.gtrace(options, case.train('--steps', 100000, '--step-us', 1000, tools=None))
