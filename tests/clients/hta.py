@@ -12,28 +12,12 @@ import os
 import subprocess
 import sys
 
-VENV = 'build/deps/hta'
+from packages import install
+
 # HTA itself without its dependencies: it asks for JupyterLab and pytest, but does not import them.
 HTA = 'HolisticTraceAnalysis==0.5.0'
 NEEDS = ['networkx==3.6.1', 'numpy==2.4.6', 'pandas==3.1.1', 'plotly==7.1.0', 'psutil==7.2.2',
          'pydot==4.0.1', 'PyYAML==6.0.4']
-
-
-def install():
-    """The venv's python, or None and why not."""
-    python = f'{VENV}/bin/python'
-    ready = f'{VENV}/ready'
-    if os.path.exists(ready):
-        return python, None
-    pip = [python, '-m', 'pip', '--quiet', '--disable-pip-version-check', 'install']
-    for command in ([sys.executable, '-m', 'venv', '--clear', VENV],
-                    pip + NEEDS, pip + ['--no-deps', HTA]):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            last = done.stdout.strip().splitlines()[-1:]
-            return None, last[0] if last else f'{command[0]} failed'
-    open(ready, 'w').close()
-    return python, None
 
 
 def expected(path):
@@ -68,7 +52,7 @@ print(json.dumps({
 def main():
     build = sys.argv[1]
     trace = f'{os.path.abspath(build)}/demo/train-rank0.trace.json.gz'
-    python, why = install()
+    python, why = install('hta', NEEDS, ['--no-deps', HTA])
     if not python:
         print(f'ok - HTA counts the same kernels # SKIP {why}')
         return 0

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-VENV = 'build/deps/tensorboard'
+from packages import install
+
 # What its loader imports; TensorBoard itself, a web server, is not needed to load a trace.
 NEEDS = ['torch-tb-profiler==0.4.3', 'absl-py==2.5.1', 'numpy==2.4.6', 'pandas==3.1.1',
          'python-dateutil==4.0.0', 'six==1.17.0']
@@ -33,22 +34,6 @@ if __name__ == '__main__':
          'kernels': {row[0]: row[2] for row in profile.kernel_table['data']['rows']}}
         for (worker, span), profile in sorted(run.profiles.items(), key=str)]))
 '''
-
-
-def install():
-    """The venv's python, or None and why not."""
-    python = f'{VENV}/bin/python'
-    ready = f'{VENV}/ready'
-    if os.path.exists(ready):
-        return python, None
-    for command in ([sys.executable, '-m', 'venv', '--clear', VENV],
-                    [python, '-m', 'pip', '--quiet', '--disable-pip-version-check', 'install', '--no-deps', *NEEDS]):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            last = done.stdout.strip().splitlines()[-1:]
-            return None, last[0] if last else f'{command[0]} failed'
-    open(ready, 'w').close()
-    return python, None
 
 
 def kernels(path):
@@ -68,7 +53,7 @@ def trace(build, directory):
 
 
 def main():
-    python, why = install()
+    python, why = install('tensorboard', ['--no-deps', *NEEDS])
     if not python:
         print(f'ok - TensorBoard loads the traces # SKIP {why}')
         return 0
