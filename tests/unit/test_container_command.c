@@ -1,18 +1,12 @@
 /* Command lines of containers, and those that trace inside of them. */
 #include "base.h"
 #include "container_command.h"
+#include "given_env.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <cmocka.h>
-
-static const char *ranked; /* the variable that is set */
-
-static char *lookup(const char *name)
-{
-	return ranked && !strcmp(name, ranked) ? (char *)"3" : NULL;
-}
 
 static const char *options[] = { "--active", "3" };
 static struct gt_container_setup setup = {
@@ -21,7 +15,7 @@ static struct gt_container_setup setup = {
 	.output_dir = "/data/out",
 	.options = (char *const *)options,
 	.option_count = 2,
-	.lookup = lookup,
+	.lookup = given_env,
 };
 static bool limited;
 static char missing[512];
@@ -140,10 +134,10 @@ static void others(void **state)
 static void ranks(void **state)
 {
 	(void)state;
-	ranked = "SLURM_PROCID";
+	GIVE_ENV("SLURM_PROCID", "3");
 	expect("docker run image ls", "docker run " MOUNTS "-e SLURM_PROCID image " RUN "ls");
 	expect("apptainer exec image ls", "apptainer exec " BINDS "image " RUN "ls");
-	ranked = NULL;
+	GIVE_ENV(NULL);
 	/* what a launcher will set */
 	expect("/opt/bin/mpirun -n 2 podman run image ls",
 	       "/opt/bin/mpirun -n 2 podman run " MOUNTS

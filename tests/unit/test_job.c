@@ -1,4 +1,5 @@
 #include "base.h"
+#include "given_env.h"
 #include "job.h"
 
 #include <setjmp.h>
@@ -6,21 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static const char *const *environment; /* name, value, name, value, …, NULL */
-
-static char *lookup(const char *name)
-{
-	const char *const *pair;
-
-	for (pair = environment; *pair; pair += 2)
-		if (!strcmp(pair[0], name))
-			return (char *)(uintptr_t)pair[1];
-	return NULL;
-}
-
-#define job_of(...)                                                                               \
-	(environment = (const char *const[]){ __VA_ARGS__, NULL }, gt_job_from_env(lookup, &job), \
-	 job.key)
+#define job_of(...) (GIVE_ENV(__VA_ARGS__), gt_job_from_env(given_env, &job), job.key)
 
 static struct gt_job job;
 

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "given_env.h"
 #include "other_tool.h"
 
 #include <setjmp.h>
@@ -7,19 +8,12 @@
 
 #define OURS "/opt/gtrace/libgtrace-inject.so"
 
-static const char *variable, *value; /* the only one of the environment */
-
-static char *lookup(const char *name)
-{
-	return variable && !strcmp(name, variable) ? (char *)value : NULL;
-}
-
 /* name: NULL: a library that nobody knows; how: NULL: no tool is found */
 static struct gt_other_tool find(const char *command, const char *name, const char *how)
 {
 	char *argv[] = { (char *)command, NULL };
 	struct gt_other_tool tool;
-	bool found = gt_other_tool_find(&tool, argv, lookup, OURS);
+	bool found = gt_other_tool_find(&tool, argv, given_env, OURS);
 
 	assert_int_equal(found, how != NULL);
 	if (how) {
@@ -32,26 +26,20 @@ static struct gt_other_tool find(const char *command, const char *name, const ch
 	return tool;
 }
 
-static void set(const char *name, const char *to)
-{
-	variable = name;
-	value = to;
-}
-
 static void nobody(void **state)
 {
 	(void)state;
-	set(NULL, NULL);
+	GIVE_ENV(NULL);
 	find("python", NULL, NULL);
-	set("CUDA_INJECTION64_PATH", "");
+	GIVE_ENV("CUDA_INJECTION64_PATH", "");
 	find("python", NULL, NULL);
-	set("CUDA_INJECTION64_PATH", OURS);
+	GIVE_ENV("CUDA_INJECTION64_PATH", OURS);
 	find("python", NULL, NULL);
-	set("CUDA_INJECTION64_PATH", "/elsewhere/libgtrace-inject.so");
+	GIVE_ENV("CUDA_INJECTION64_PATH", "/elsewhere/libgtrace-inject.so");
 	find("python", NULL, NULL);
-	set("NVTX_INJECTION64_PATH", "/usr/lib/libcupti.so");
+	GIVE_ENV("NVTX_INJECTION64_PATH", "/usr/lib/libcupti.so");
 	find("python", NULL, NULL);
-	set("LD_PRELOAD", "libjemalloc.so");
+	GIVE_ENV("LD_PRELOAD", "libjemalloc.so");
 	find("python", NULL, NULL);
 }
 
@@ -80,7 +68,7 @@ static void variables(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct gt_other_tool tool;
 
-		set(cases[i].variable, cases[i].value);
+		GIVE_ENV(cases[i].variable, cases[i].value);
 		snprintf(how, sizeof(how), "%s has set %s", cases[i].name, cases[i].variable);
 		tool = find("python", cases[i].name, how);
 		assert_true(tool.variable);
@@ -91,7 +79,7 @@ static void variables(void **state)
 static void unknown_library(void **state)
 {
 	(void)state;
-	set("CUDA_INJECTION64_PATH", "/opt/other/libother.so");
+	GIVE_ENV("CUDA_INJECTION64_PATH", "/opt/other/libother.so");
 	assert_false(
 		find("python", NULL, "CUDA_INJECTION64_PATH is already '/opt/other/libother.so'")
 			.nsys);
@@ -119,7 +107,7 @@ static void commands(void **state)
 	char how[128];
 
 	(void)state;
-	set(NULL, NULL);
+	GIVE_ENV(NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
 		const char *slash = strrchr(tools[i].command, '/');
 

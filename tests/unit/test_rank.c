@@ -1,4 +1,5 @@
 #include "base.h"
+#include "given_env.h"
 #include "rank.h"
 
 #include <setjmp.h>
@@ -6,26 +7,14 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static const char *const *environment; /* name, value, name, value, …, NULL */
-
-static char *lookup(const char *name)
-{
-	const char *const *pair;
-
-	for (pair = environment; *pair; pair += 2)
-		if (!strcmp(pair[0], name))
-			return (char *)(uintptr_t)pair[1];
-	return NULL;
-}
-
-#define assert_rank(want_source, want_rank, want_world, ...)              \
-	do {                                                              \
-		environment = (const char *const[]){ __VA_ARGS__, NULL }; \
-		struct gt_rank got;                                       \
-		gt_rank_from_env(lookup, &got);                           \
-		assert_int_equal(got.source, want_source);                \
-		assert_int_equal(got.rank, want_rank);                    \
-		assert_int_equal(got.world_size, want_world);             \
+#define assert_rank(want_source, want_rank, want_world, ...)  \
+	do {                                                  \
+		GIVE_ENV(__VA_ARGS__);                        \
+		struct gt_rank got;                           \
+		gt_rank_from_env(given_env, &got);            \
+		assert_int_equal(got.source, want_source);    \
+		assert_int_equal(got.rank, want_rank);        \
+		assert_int_equal(got.world_size, want_world); \
 	} while (0)
 
 static void launchers(void **state)
@@ -75,9 +64,9 @@ static void no_room_in_the_world(void **state)
 
 #define assert_refused(want, ...)                                          \
 	do {                                                               \
-		environment = (const char *const[]){ __VA_ARGS__, NULL };  \
+		GIVE_ENV(__VA_ARGS__);                                     \
 		struct gt_rank got;                                        \
-		gt_rank_from_env(lookup, &got);                            \
+		gt_rank_from_env(given_env, &got);                         \
 		assert_string_equal(got.refused ? got.refused : "", want); \
 	} while (0)
 
