@@ -8,9 +8,10 @@
 #include "other_tool.h"
 #include "preflight.h"
 #include "run_container.h"
+#include "run_control.h"
+#include "run_environment.h"
 #include "run_exec.h"
 #include "run_nsight.h"
-#include "run_control.h"
 #include "run_options.h"
 #include "run_report.h"
 #include "session.h"
@@ -47,7 +48,7 @@ struct run {
 	uv_work_t first_work;
 	char *command; /* as one line */
 	char host[HOST_NAME_MAX + 1];
-	const char *environment[16]; /* what falsifies timings */
+	const char *environment[RUN_ENVIRONMENT_NOTES]; /* what falsifies timings */
 	bool ended;
 	int status;   /* of the target, as by waitpid() */
 	bool stopped; /* by --then stop */
@@ -168,89 +169,6 @@ static char *join(char *const *argv)
 		used += (size_t)snprintf(line + used, len - used, "%s%s", arg == argv ? "" : " ",
 					 *arg);
 	return line;
-}
-
-/* Note the settings of the environment that make a program's times other than they usually are. */
-static void note_environment(struct run *run)
-{
-	static const char *const names[] = {
-		"CUDA_LAUNCH_BLOCKING",    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-		"NCCL_BLOCKING_WAIT",      "TORCH_NCCL_BLOCKING_WAIT",
-		"TORCH_DISTRIBUTED_DEBUG", "CUDA_DEBUGGER_SOFTWARE_PREEMPTION",
-		"PYTHONTRACEMALLOC",       "PYTHONDEVMODE",
-	};
-	size_t i, len, count = 0;
-	char **entry;
-
-	_Static_assert(ARRAY_SIZE(names) < ARRAY_SIZE(run->environment), "one for each, and NULL");
-	for (entry = environ; *entry; entry++)
-		for (i = 0; i < ARRAY_SIZE(names); i++) {
-			len = strlen(names[i]);
-			if (strncmp(*entry, names[i], len) || (*entry)[len] != '=')
-				continue;
-			if ((*entry)[len + 1] && strcmp(*entry + len + 1, "0") &&
-			    count + 1 < ARRAY_SIZE(run->environment))
-				run->environment[count++] = *entry;
-		}
-}
-
-static char **target_environment(struct run *run)
-{
-	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
-	char schedule[GT_SCHEDULE_TEXT_MAX], max_buffer[24], with[32], backtrace[24], *path = NULL;
-	char capture[RUN_CAPTURE_TEXT_MAX];
-	struct gt_envvar vars[18];
-	size_t count = 0;
-	char **environment;
-
-	gt_schedule_format(&run->options.schedule, schedule, sizeof(schedule));
-	snprintf(max_buffer, sizeof(max_buffer), "%llu",
-		 (unsigned long long)run->options.max_buffer_bytes);
-	/* Without it CUDA does not let us in. */
-	vars[count++] = (struct gt_envvar){ "CUDA_INJECTION64_PATH",
-					    run->options.no_gpu ? NULL : run->preflight.injection };
-	/* Images preset it to libcupti, whose NVTX would take CUPTI's only subscription. */
-	if (nvtx && *nvtx && !run->options.force && !strstr(nvtx, "libcupti") &&
-	    !strstr(nvtx, "libgtrace-inject"))
-		warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'", nvtx);
-	else
-		vars[count++] =
-			(struct gt_envvar){ "NVTX_INJECTION64_PATH", run->preflight.injection };
-	if (*run->preflight.python_dir) {
-		path = gt_preflight_python_path(&run->preflight, getenv("PYTHONPATH"));
-		if (!path)
-			return NULL;
-		vars[count++] = (struct gt_envvar){ "PYTHONPATH", path };
-		vars[count++] = (struct gt_envvar){ GT_ENV_PYTHON_DIR, run->preflight.python_dir };
-	}
-	vars[count++] = (struct gt_envvar){ GT_ENV_SOCKET, run->sockdir.path };
-	vars[count++] = (struct gt_envvar){ GT_ENV_INJECTION, run->preflight.injection };
-	vars[count++] = (struct gt_envvar){ GT_ENV_SCHEDULE, schedule };
-	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_SOURCE,
-					    run_step_sources[run->options.step_source] };
-	vars[count++] = (struct gt_envvar){ GT_ENV_MAX_BUFFER, max_buffer };
-	vars[count++] = (struct gt_envvar){ GT_ENV_ACTIVITIES, run->options.activities };
-	snprintf(with, sizeof(with), "%s%s%s", run->options.with_shapes ? "shapes," : "",
-		 run->options.with_stack ? "stack," : "",
-		 run->options.with_modules ? "modules," : "");
-	vars[count++] = (struct gt_envvar){ GT_ENV_WITH, with };
-	snprintf(backtrace, sizeof(backtrace), "%llu",
-		 (unsigned long long)run->options.cuda_backtrace_us);
-	vars[count++] = (struct gt_envvar){ GT_ENV_BACKTRACE,
-					    run->options.cuda_backtrace_us == RUN_NO_BACKTRACE
-						    ? NULL
-						    : backtrace };
-	vars[count++] =
-		(struct gt_envvar){ GT_ENV_CUDA_GRAPH, run_cuda_graphs[run->options.cuda_graph] };
-	/* A gtrace around this one has its own. */
-	vars[count++] = (struct gt_envvar){ GT_ENV_NSIGHT, NULL };
-	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_RANGE, run->options.step_range };
-	vars[count++] = (struct gt_envvar){ GT_ENV_STEP_CALL, run->options.step_call };
-	run_capture_format(&run->options, capture, sizeof(capture));
-	vars[count++] = (struct gt_envvar){ GT_ENV_CAPTURE, *capture ? capture : NULL };
-	environment = gt_environment_new(environ, vars, count);
-	free(path);
-	return environment;
 }
 
 /* ---- while it runs ---- */
@@ -465,7 +383,7 @@ static bool is_script(const char *command)
 static void launch(struct run *run)
 {
 	const char *command = *run->options.command;
-	char **environment = target_environment(run);
+	char **environment = run_environment(&run->options, &run->preflight, run->sockdir.path);
 	struct gt_launch launched;
 	struct gt_err err;
 	int rc, sig = gt_signals_take_end(&run->signals);
@@ -541,7 +459,7 @@ int cmd_run(int argc, char **argv)
 	run_container_memory(&run.options);
 	prepare(&run);
 	run.command = join(run.options.command);
-	note_environment(&run);
+	run_environment_notes(run.environment);
 	launch(&run);
 	make_room();
 	follow(&run);
