@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PEERS_MAX     32   /* at one time; further ones wait in the kernel's queue */
+#define PEERS_MAX     32   /* at one time; who has asked is kept, the oldest of the others is not */
 #define ASK_WITHIN_MS 2000 /* or the connection is closed */
 #define SUFFIX        ".session"
 
@@ -150,7 +150,7 @@ static void on_peer_timeout(uv_timer_t *timer)
 
 static void add_peer(struct gt_control *control, int fd)
 {
-	struct gt_control_peer *peer = calloc(1, sizeof(*peer));
+	struct gt_control_peer *peer = calloc(1, sizeof(*peer)), **last = &control->peers;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
@@ -165,24 +165,41 @@ static void add_peer(struct gt_control *control, int fd)
 	peer->fd = fd;
 	peer->handles = 2;
 	peer->poll.data = peer->timer.data = peer;
-	peer->next = control->peers;
-	peer->link = &control->peers;
-	if (peer->next)
-		peer->next->link = &peer->next;
-	control->peers = peer;
-	if (++control->peer_count == PEERS_MAX)
-		uv_poll_stop(&control->listen_poll);
+	while (*last)
+		last = &(*last)->next;
+	peer->link = last;
+	*last = peer;
+	control->peer_count++;
 	uv_poll_start(&peer->poll, UV_READABLE, on_peer);
 	uv_timer_start(&peer->timer, on_peer_timeout, ASK_WITHIN_MS, 0);
+}
+
+/* Drop the oldest one that has nothing to ask. */
+static void make_room(struct gt_control *control)
+{
+	struct gt_control_peer *oldest;
+
+	while (control->peer_count == PEERS_MAX && (oldest = control->peers)) {
+		on_peer(&oldest->poll, 0, UV_READABLE); /* its question may just have come */
+		if (control->peers == oldest)
+			close_peer(oldest);
+	}
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct gt_control *control = container_of(poll, struct gt_control, listen_poll);
-	int fd = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd;
 
 	(void)status;
 	(void)events;
+	if (control->peer_count == PEERS_MAX)
+		make_room(control);
+	if (control->peer_count == PEERS_MAX) { /* all wait for their answer */
+		uv_poll_stop(poll);
+		return;
+	}
+	fd = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		add_peer(control, fd);
 }

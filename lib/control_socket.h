@@ -28,7 +28,7 @@ struct gt_control {
 	uv_poll_t listen_poll;
 	int listen_fd; /* -1: not open */
 	char path[GT_CONTROL_PATH_MAX];
-	struct gt_control_peer *peers; /* those that have not asked so far */
+	struct gt_control_peer *peers; /* those that have not asked so far, from the oldest on */
 	unsigned int peer_count;       /* all of them */
 };
 

@@ -16,7 +16,8 @@ static char dir[] = "/tmp/gtrace-test-XXXXXX";
 static char sessions[64];
 static uv_loop_t loop;
 static struct gt_control control;
-static struct gt_control_peer *waiting;
+static struct gt_control_peer *waiting[64];
+static size_t waiting_count;
 static int asked;
 
 static char *lookup(const char *name)
@@ -31,7 +32,7 @@ static void on_asked(void *ctx, struct gt_control_peer *peer, const struct gt_fi
 	(void)ctx;
 	asked++;
 	if (gt_fields_is(question, "do", "wait")) {
-		waiting = peer;
+		waiting[waiting_count++] = peer;
 		return;
 	}
 	gt_fields_add(&answer, "echo", "%.*s", (int)question->len, question->text);
@@ -44,7 +45,7 @@ static int start(void **state)
 
 	(void)state;
 	asked = 0;
-	waiting = NULL;
+	waiting_count = 0;
 	control.asked = on_asked;
 	return uv_loop_init(&loop) || gt_control_open(&control, &loop, lookup, &err);
 }
@@ -131,29 +132,68 @@ static void gone_before_the_answer(void **state)
 	(void)state;
 	fd = connect_to(control.path);
 	assert_int_equal(send(fd, "do wait\n", 8, 0), 8);
-	while (!waiting)
+	while (!waiting_count)
 		uv_run(&loop, UV_RUN_ONCE);
 	close(fd);
 	uv_run(&loop, UV_RUN_NOWAIT);
 	gt_fields_add(&answer, "result", "ok");
-	gt_control_answer(waiting, &answer);
+	gt_control_answer(*waiting, &answer);
 }
 
-/* More than are listened to at once: the others wait, and the session can end with all of them. */
+static bool is_closed(int fd)
+{
+	char byte;
+
+	return !recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+}
+
+/* More than are listened to at once: the oldest make room for who has something to ask. */
 static void many_that_say_nothing(void **state)
 {
-	int fds[40];
+	pthread_t thread;
+	int fds[100], rc = -1;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = connect_to(control.path);
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		uv_run(&loop, UV_RUN_NOWAIT);
-	assert_int_equal(control.peer_count, 32);
+	assert_int_equal(pthread_create(&thread, NULL, ask, &rc), 0);
+	while (!asked)
+		uv_run(&loop, UV_RUN_ONCE);
+	pthread_join(thread, NULL);
+	assert_int_equal(rc, 0);
+	assert_true(is_closed(fds[0]));
+	assert_false(is_closed(fds[ARRAY_SIZE(fds) - 20]));
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
 	while (control.peer_count)
 		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* All of them have asked and wait: nobody is dropped, and the session can end with them. */
+static void many_that_wait(void **state)
+{
+	int fds[40];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = connect_to(control.path);
+		assert_int_equal(send(fds[i], "do wait\n", 8, 0), 8);
+	}
+	while (asked < 32)
+		uv_run(&loop, UV_RUN_ONCE);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(control.peer_count, 32);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		assert_false(is_closed(fds[i]));
+	while (waiting_count)
+		gt_control_answer(waiting[--waiting_count], &(struct gt_fields){ .len = 0 });
+	while (asked < (int)ARRAY_SIZE(fds))
+		uv_run(&loop, UV_RUN_ONCE);
+	while (waiting_count)
+		gt_control_answer(waiting[--waiting_count], &(struct gt_fields){ .len = 0 });
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
 }
 
 static int note(void *ctx, const char *path)
@@ -214,6 +254,7 @@ int main(void)
 		TEST(bytes_that_are_no_question),
 		TEST(gone_before_the_answer),
 		TEST(many_that_say_nothing),
+		TEST(many_that_wait),
 		TEST(found),
 		TEST(others_may_enter),
 		TEST(nobody_listens),
