@@ -34,7 +34,9 @@ static void put_cell(struct gt_text_table *table, const struct session_found *se
 
 	if (!gt_fields_get(&session->status, key, value, sizeof(value)))
 		snprintf(value, sizeof(value), "%s",
-			 strcmp(key, "phase") ? "?" : "does not answer");
+			 !session->mute         ? "-"
+			 : strcmp(key, "phase") ? "?"
+						: "does not answer");
 	gt_text_cell_name(table, (struct gt_str){ value, strlen(value) });
 }
 

@@ -35,6 +35,14 @@ static const char *describe_phase(const struct run_control *control,
 	return control->options->schedule.on_demand ? "idle" : "over";
 }
 
+/* Marks of captured ranges are no steps of the program, and the whole run is one. */
+static bool counts_steps(const struct run_control *control, const struct gt_client_info *leader)
+{
+	return !control->options->schedule.capture &&
+	       control->options->step_source != RUN_STEP_NONE &&
+	       (!leader || leader->step_source != GT_STEP_CAPTURE);
+}
+
 static void tell_status(struct run_control *control, struct gt_fields *fields)
 {
 	const struct gt_client_info *leader = gt_collector_leader(control->collector);
@@ -51,7 +59,8 @@ static void tell_status(struct run_control *control, struct gt_fields *fields)
 		      directory ? directory : control->options->output_dir);
 	free(directory);
 	gt_fields_add(fields, "ranks", "%u", ranks);
-	gt_fields_add(fields, "step", "%llu", (unsigned long long)step);
+	if (counts_steps(control, leader))
+		gt_fields_add(fields, "step", "%llu", (unsigned long long)step);
 	gt_fields_add(fields, "source", "%s",
 		      gt_step_source_name(leader ? leader->step_source : GT_STEP_NONE));
 	gt_fields_add(fields, "phase", "%s", describe_phase(control, leader));

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-from harness import TIMEOUT_S, Failure, check, check_equal
+from harness import TIMEOUT_S, Failure, check, check_equal, each
 
 ROUNDS = int(os.environ.get('GTRACE_E2E_TRIGGERS', '3'))
 
@@ -259,6 +259,16 @@ def test_which_session(case):
         rows = ask(case, 'ps')[0].splitlines()
         check_equal(rows[0].split(), ['pid', 'session', 'ranks', 'step', 'phase', 'command'], 'ps')
         check_equal(len(rows), 3, 'ps')
+
+
+@each(of_time=['--delay', '0.1'], the_whole=['--step-source', 'none'])
+def test_no_steps_to_show(case, option, value):
+    """Where the steps of the program are not counted, none is shown."""
+    with running(case, [option, value]):
+        found, = wait_for('tracing', lambda: [s for s in sessions(case) if s['phase'] == 'tracing'])
+        check_equal(found['step'], None, 'step')
+        title, row = ask(case, 'ps')[0].splitlines()
+        check_equal(row.split()[title.split().index('step')], '-', 'step')
 
 
 def test_killed_session_leaves_nothing(case):
