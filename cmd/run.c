@@ -449,11 +449,15 @@ static int end(const struct run *run)
 int cmd_run(int argc, char **argv)
 {
 	struct run run = { .report.options = &run.options };
+	struct gt_err err;
 
 	run_options_parse(&run.options, argc, argv);
 	run_container(&run.options, argv);
 	if (run.options.nsight)
 		run_nsight(&run.options, argv);
+	if (run.options.rendezvous && gt_rendezvous_try(run.options.rendezvous, &err) < 0)
+		die(STATUS_OWN_FAILURE,
+		    "run: %s; create it or choose another one with --rendezvous", err.msg);
 	gethostname(run.host, sizeof(run.host) - 1);
 	open_session(&run);
 	run_container_memory(&run.options);

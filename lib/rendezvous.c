@@ -49,6 +49,22 @@ int gt_rendezvous_write(const char *dir, const char *name, const struct gt_field
 	return gt_err_sys(err, rc, "cannot write '%s'", path);
 }
 
+int gt_rendezvous_try(const char *dir, struct gt_err *err)
+{
+	struct gt_fields fields = { .len = 0 };
+	char path[4096], name[64];
+	int rc;
+
+	snprintf(name, sizeof(name), ".gtrace-try-%d", (int)getpid());
+	gt_fields_add(&fields, "try", "1"); /* room is needed, too */
+	rc = gt_rendezvous_write(dir, name, &fields, err);
+	if (rc < 0)
+		return rc;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	unlink(path);
+	return 0;
+}
+
 int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret)
 {
 	char path[4096];
@@ -90,12 +106,12 @@ static void follow_rate(struct gt_rendezvous *rendezvous, uint64_t step, uint64_
 	rendezvous->rate_ms = now_ms;
 }
 
-static void tell(struct gt_rendezvous *rendezvous)
+static int tell(struct gt_rendezvous *rendezvous, struct gt_err *err)
 {
 	struct gt_rendezvous_state state = { .step = 0 };
 	struct gt_fields fields = { .len = 0 };
 	uint64_t now_ms = uv_now(rendezvous->timer.loop);
-	struct gt_err err;
+	int rc;
 
 	rendezvous->state(rendezvous->ctx, &state);
 	follow_rate(rendezvous, state.step, now_ms);
@@ -116,10 +132,10 @@ static void tell(struct gt_rendezvous *rendezvous)
 		gt_fields_add(&fields, "answer", "%s", rendezvous->answer);
 		gt_fields_add(&fields, "why", "%s", rendezvous->why.msg);
 	}
-	/* When that fails it is tried again, and whoever asks waits in vain. */
-	rendezvous->changed =
-		gt_rendezvous_write(rendezvous->dir, rendezvous->name, &fields, &err) < 0;
+	rc = gt_rendezvous_write(rendezvous->dir, rendezvous->name, &fields, err);
+	rendezvous->changed = rc < 0;
 	rendezvous->told_ms = now_ms;
+	return rc;
 }
 
 static void say(struct gt_rendezvous *rendezvous, const char *answer)
@@ -162,7 +178,7 @@ void gt_rendezvous_answer(struct gt_rendezvous *rendezvous, const struct gt_trig
 	}
 	say(rendezvous, !result->rc ? "taken" : result->late ? "late" : "failed");
 	if (rendezvous->running)
-		tell(rendezvous);
+		tell(rendezvous, NULL);
 }
 
 /* Is this session among those that did not answer in time? */
@@ -227,21 +243,19 @@ static void on_timer(uv_timer_t *timer)
 
 	if (!gt_rendezvous_read(rendezvous->dir, GT_RENDEZVOUS_REQUEST, &request))
 		follow(rendezvous, &request);
+	/* When that fails it is tried again, and whoever asks waits in vain. */
 	if (rendezvous->changed || uv_now(timer->loop) - rendezvous->told_ms >= TELL_EVERY_MS)
-		tell(rendezvous);
+		tell(rendezvous, NULL);
 }
 
 int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struct gt_err *err)
 {
 	struct gt_fields request;
-	struct stat st;
-	int rc = stat(rendezvous->dir, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	char *c;
+	int rc;
 
 	rendezvous->running = false;
 	uv_timer_init(loop, &rendezvous->timer);
-	if (rc < 0)
-		return gt_err_sys(err, rc, "cannot use --rendezvous '%s'", rendezvous->dir);
 	snprintf(rendezvous->name, sizeof(rendezvous->name), GT_RENDEZVOUS_SESSION "%.64s-%d-%llx",
 		 rendezvous->host, (int)getpid(), (unsigned long long)gt_clock_ns(CLOCK_REALTIME));
 	for (c = rendezvous->name; *c; c++)
@@ -258,10 +272,9 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 		gt_fields_get(&request, "phase", rendezvous->phase, sizeof(rendezvous->phase));
 		gt_fields_number(&request, "attempt", &rendezvous->attempt);
 	}
-	tell(rendezvous);
-	if (rendezvous->changed)
-		return gt_err_set(err, -EACCES, "cannot write to --rendezvous '%s'",
-				  rendezvous->dir);
+	rc = tell(rendezvous, err);
+	if (rc < 0)
+		return rc;
 	rendezvous->running = true;
 	uv_timer_start(&rendezvous->timer, on_timer, GT_RENDEZVOUS_POLL_MS, GT_RENDEZVOUS_POLL_MS);
 	return 0;

@@ -25,6 +25,9 @@
 int gt_rendezvous_write(const char *dir, const char *name, const struct gt_fields *fields,
 			struct gt_err *err);
 
+/* Can files be written there? 0 or -errno. */
+int gt_rendezvous_try(const char *dir, struct gt_err *err);
+
 /* Read one of this user's. 0 or -errno; -EBADMSG: it is none of gtrace's. */
 int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret);
 

@@ -8,3 +8,13 @@ mkdir here there
 GTRACE_OUTPUT_DIR=here try sim gtrace run -q -- "${train[@]}"
 GTRACE_OUTPUT_DIR=here try sim gtrace run -q -o there -- "${train[@]}"
 ls here there
+# One that is gone later costs the traces, and is told; the exit status is the program's.
+mkdir gone
+try sim gtrace run -q -o gone -- sh -c 'rm -r gone; "$@"; exit 7' sh "${train[@]}"
+# The same holds for the directory to meet others in.
+try gtrace run --rendezvous no/such/directory -- echo started
+try gtrace run --rendezvous file -- echo started
+try gtrace run --rendezvous /sys -- echo started
+mkdir meeting
+try gtrace run -q --rendezvous meeting -- echo started
+ls -A . meeting
