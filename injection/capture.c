@@ -99,12 +99,18 @@ void inj_capture_range_ends(void)
 
 /* ---- by time ---- */
 
+enum time_mark {
+	MARK_WARM_UP, /* what the range needs is to be switched on */
+	MARK_BEGIN,
+	MARK_END
+};
+
 static struct {
 	uint64_t begin_ms;  /* of the next or current range, by inj_now_ms() */
 	uint64_t length_ms; /* 0: to the end */
 	uint64_t pause_ms;
 	uint64_t due_ms; /* the next mark */
-	uint64_t marks;
+	enum time_mark next;
 } timed;
 
 /* "BEGIN,LENGTH,PAUSE" */
@@ -153,27 +159,30 @@ uint32_t inj_capture_follow(void)
 	if (inj_config.capture != INJ_CAPTURE_TIME)
 		return UINT32_MAX;
 	now_ms = inj_now_ms();
-	if (!timed.marks && !timed.due_ms)
+	if (!timed.due_ms)
 		skip_past(now_ms);
 	if (now_ms < timed.due_ms)
 		return (uint32_t)GT_MIN(timed.due_ms - now_ms, UINT32_MAX);
 	/* It is not waited for: while the program's own profiler runs, it is not on. */
-	if (timed.marks % 3 == 1 && !is_armed())
+	if (timed.next == MARK_BEGIN && !is_armed())
 		return RETRY_MS;
 	inj_step(GT_STEP_CAPTURE, 0);
-	switch (timed.marks++ % 3) {
-	case 0:
+	switch (timed.next) {
+	case MARK_WARM_UP:
 		timed.due_ms = timed.begin_ms;
+		timed.next = MARK_BEGIN;
 		break;
-	case 1:
+	case MARK_BEGIN:
 		end_ms = timed.begin_ms + timed.length_ms;
 		timed.due_ms = end_ms > now_ms ? end_ms : now_ms + timed.length_ms;
 		if (!timed.length_ms)
 			timed.due_ms = UINT64_MAX;
+		timed.next = MARK_END;
 		break;
-	default:
+	case MARK_END:
 		timed.begin_ms = timed.due_ms + timed.pause_ms;
 		timed.due_ms = warm_up_ms();
+		timed.next = MARK_WARM_UP;
 	}
 	return 0;
 }

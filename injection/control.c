@@ -261,35 +261,38 @@ int inj_control_start(void)
 
 /* ---- asked by other threads ---- */
 
-void inj_control_attach(void)
+static enum attach_state attach(void)
 {
-	enum attach_state state = ATTACH_FAILED;
 	int err;
 
 	inj_device_init();
 	if (!inj_arena_attach()) {
 		inj_log(GT_LOG_WARN, "no memory for GPU work: it will not be in the trace");
-	} else if (inj_cupti_load()) {
-		bool wanted;
-
-		state = ATTACH_OK;
-		send_phase(GT_WHAT_ATTACHED, 0, 0);
-		inj_launches_init();
-		inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
-		inj_quiet_init();
-		inj_activity_attach(!inj_cupti_wanted());
-		/* Not later: the program's first launches may follow at once. */
-		wanted = inj_cupti_wanted();
-		if (wanted)
-			atomic_store_explicit(&inj_live.taking, 1, memory_order_relaxed);
-		err = wanted ? inj_cupti_on() : 0;
-		attached_on = wanted && err != -EIO;
-		if (err == -EBUSY)
-			send_phase(GT_WHAT_FALLBACK, 0, 0);
-		if (err == -EIO)
-			state = ATTACH_FAILED;
+		return ATTACH_FAILED;
 	}
-	atomic_store_explicit(&attach_state, state, memory_order_release);
+	if (!inj_cupti_load())
+		return ATTACH_FAILED;
+	send_phase(GT_WHAT_ATTACHED, 0, 0);
+	inj_launches_init();
+	inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
+	inj_quiet_init();
+	inj_activity_attach(!inj_cupti_wanted());
+	if (!inj_cupti_wanted())
+		return ATTACH_OK;
+	/* Not later: the program's first launches may follow at once. */
+	atomic_store_explicit(&inj_live.taking, 1, memory_order_relaxed);
+	err = inj_cupti_on();
+	if (err == -EIO)
+		return ATTACH_FAILED;
+	attached_on = true;
+	if (err == -EBUSY)
+		send_phase(GT_WHAT_FALLBACK, 0, 0);
+	return ATTACH_OK;
+}
+
+void inj_control_attach(void)
+{
+	atomic_store_explicit(&attach_state, attach(), memory_order_release);
 	inj_control_post();
 }
 

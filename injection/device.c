@@ -6,6 +6,8 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#define SEND_WAIT_MS 10 /* for room in the socket, for each GPU */
+
 #define DRIVER_API(X)           \
 	X(cuDriverGetVersion)   \
 	X(cuDeviceGetCount)     \
@@ -117,7 +119,7 @@ static void send_device(int ordinal)
 	if (driver.cuDeviceTotalMem_v2 &&
 	    driver.cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS)
 		msg.total_global_mem = bytes;
-	inj_transport_send(GT_MSG_DEVICE, &msg, sizeof(msg), 10);
+	inj_transport_send(GT_MSG_DEVICE, &msg, sizeof(msg), SEND_WAIT_MS);
 }
 
 bool inj_devices_send(void)

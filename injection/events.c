@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #define THREADS_MAX 4096
+/* With the pool empty a search is long: most events of a thread without a chunk do without one. */
+#define SEARCH_EVERY 64
 
 static struct inj_thread threads[THREADS_MAX];
 static _Atomic uint32_t threads_high; /* slots below were in use at some time */
@@ -126,8 +128,8 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 {
 	struct gt_chunk *chunk;
 
-	/* With the pool empty a search is long, so most events that find none do without one. */
-	if (self->busy || size_bytes > GT_EVENT_CHUNK || (!self->data && self->dropped % 64)) {
+	if (self->busy || size_bytes > GT_EVENT_CHUNK ||
+	    (!self->data && self->dropped % SEARCH_EVERY)) {
 		self->dropped++;
 		count_drop();
 		return false;

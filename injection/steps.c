@@ -255,12 +255,33 @@ static void own_step(enum gt_step_source source, uint32_t count)
 	inj_commit();
 }
 
+/* From the one word to the other: wake the control thread, where it has anything to do. */
+static void follow_phase(uint64_t old, uint64_t new)
+{
+	uint32_t step = RULING_STEP(new), mode = GT_MODE_KEEP, ticket;
+	bool first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
+	struct gt_sched_pos pos;
+
+	if (!first && !phase_changes(RULING_STEP(old), step) && !((old ^ new) & RULING_FROZEN))
+		return;
+	inj_steps_at(step, &pos);
+	/* Until the control thread has caught up: it may just be switching off what is on. */
+	if (is_armed(RULING_STEP(old)) != pos.armed || first)
+		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
+	ticket = inj_control_post();
+	/* A window that opens before it is switched on would miss its beginning. */
+	if (pos.phase == GT_PHASE_ACTIVE &&
+	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
+	    !inj_control_wait(ticket, ARM_WAIT_MS))
+		atomic_store_explicit(&inj_arena->late_step, (uint64_t)step + 1,
+				      memory_order_relaxed);
+}
+
 void inj_step(enum gt_step_source source, uint64_t key)
 {
-	struct gt_sched_pos pos;
 	uint64_t old, new;
-	uint32_t count, mode = GT_MODE_KEEP, ticket;
-	bool first, own;
+	uint32_t count;
+	bool own;
 
 	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
 		return;
@@ -289,22 +310,8 @@ void inj_step(enum gt_step_source source, uint64_t key)
 		enter_step(count, source);
 	if (source == GT_STEP_OPTIMIZER) /* the mark itself is no work */
 		atomic_store_explicit(&anchor_events, inj_events_total(), memory_order_relaxed);
-	if (own)
-		return;
-	first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
-	if (!first && !phase_changes(RULING_STEP(old), count) && !((old ^ new) & RULING_FROZEN))
-		return;
-	inj_steps_at(count, &pos);
-	/* Until the control thread has caught up: it may just be switching off what is on. */
-	if (is_armed(RULING_STEP(old)) != pos.armed || first)
-		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
-	ticket = inj_control_post();
-	/* A window that opens before it is switched on would miss its beginning. */
-	if (pos.phase == GT_PHASE_ACTIVE &&
-	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
-	    !inj_control_wait(ticket, ARM_WAIT_MS))
-		atomic_store_explicit(&inj_arena->late_step, (uint64_t)count + 1,
-				      memory_order_relaxed);
+	if (!own)
+		follow_phase(old, new);
 }
 
 /* ---- ranges that are steps ---- */

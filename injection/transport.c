@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #define CONNECT_WAIT_MS 200
+/* Ours is one from here on, or from half of those that the program may have; with few, any. */
+#define DESCRIPTOR_MIN  512
+#define DESCRIPTORS_FEW 64
 
 static int sock = -1;
 static dev_t sock_dev;
@@ -32,8 +35,9 @@ static int move_up(int fd)
 	struct rlimit limit;
 	int up = -1;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur > 64)
-		up = fcntl(fd, F_DUPFD_CLOEXEC, (int)GT_MIN(limit.rlim_cur / 2, (rlim_t)512));
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur > DESCRIPTORS_FEW)
+		up = fcntl(fd, F_DUPFD_CLOEXEC,
+			   (int)GT_MIN(limit.rlim_cur / 2, (rlim_t)DESCRIPTOR_MIN));
 	if (up < 0)
 		return fd;
 	close(fd);
