@@ -12,6 +12,7 @@
 #include "session.h"
 #include "shell_words.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ become_command(const struct run_options *options, const struct gt_preflight *pre
 static bool is_taken(const char *prefix)
 {
 	static const char *const suffixes[] = { REPORT_SUFFIX, ".1" REPORT_SUFFIX };
-	char path[GT_PREFLIGHT_PATH_MAX + 16];
+	char path[PATH_MAX + 16];
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
 		snprintf(path, sizeof(path), "%s%s", prefix, suffixes[i]);
@@ -137,7 +138,7 @@ static void describe_end(const struct run_options *options, char *buf, size_t le
 static char **nsys_command(const struct run_options *options, const char *nsys, char *const *argv)
 {
 	bool steps = options->step_source != RUN_STEP_NONE;
-	char prefix[GT_PREFLIGHT_PATH_MAX], end[48], self[GT_PREFLIGHT_PATH_MAX];
+	char prefix[PATH_MAX], end[48], self[PATH_MAX];
 	char *user[NSYS_ARGS_MAX], *text = strdup(options->nsight_args ? options->nsight_args : "");
 	int user_count = text ? gt_shell_split(text, user, ARRAY_SIZE(user)) : -ENOMEM;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -210,7 +211,7 @@ static char *join(char *const *words)
 static void __attribute__((noreturn))
 become_nsys(const struct run_options *options, char *const *argv)
 {
-	char nsys[GT_PREFLIGHT_PATH_MAX];
+	char nsys[PATH_MAX];
 	bool found = gt_find_program("nsys", nsys, sizeof(nsys));
 	char **words = nsys_command(options, found ? nsys : "nsys", argv);
 	char *line = join(words);

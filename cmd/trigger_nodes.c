@@ -103,7 +103,7 @@ static bool has_answered(const struct request *request, struct node *node)
 /* Was its file left by a session that was killed? Of this machine that is certain. */
 static bool is_dead(const struct request *request, const char *name, const char *host)
 {
-	char path[4096], request_path[4096], own[HOST_NAME_MAX + 1] = "";
+	char path[PATH_MAX], request_path[PATH_MAX], own[HOST_NAME_MAX + 1] = "";
 	struct stat file, newest;
 	struct gt_fields fields;
 	uint64_t pid = 0;

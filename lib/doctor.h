@@ -11,6 +11,8 @@
 #include "preflight.h"
 #include "signals.h"
 
+#include <limits.h>
+
 enum gt_doctor_level {
 	GT_DOCTOR_OK,
 	GT_DOCTOR_WARNING, /* tracing works, but less well or not for all */
@@ -41,8 +43,8 @@ struct gt_doctor { /* { 0 } but for the first ones */
 	/* what one part finds and another needs */
 	struct gt_preflight preflight; /* injection[0] = 0: not found */
 	enum gt_doctor_gpu gpu;
-	uint32_t driver_version;  /* cuDriverGetVersion(); 0: not known */
-	char torch_library[4096]; /* in the directory of torch's libraries; empty: no torch */
+	uint32_t driver_version;      /* cuDriverGetVersion(); 0: not known */
+	char torch_library[PATH_MAX]; /* in the directory of torch's libraries; empty: no torch */
 };
 
 /* Add a finding; what to do about it comes behind it. */

@@ -6,6 +6,7 @@
 #include "cuda_driver.h"
 #include "doctor.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -68,7 +69,7 @@ static int ask_driver(void *ctx)
 /* Is there the kernel's side of a driver? */
 static bool has_module(const struct gt_doctor *doctor)
 {
-	char path[4096];
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/dev/nvidiactl", doctor->root);
 	return !access(path, F_OK);
@@ -116,7 +117,7 @@ static void say_without(struct gt_doctor *doctor, const char *what)
 
 static void say_driver(struct gt_doctor *doctor, const char *library)
 {
-	char module[64] = "", path[4096];
+	char module[64] = "", path[PATH_MAX];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/sys/module/nvidia/version", doctor->root);
@@ -188,7 +189,7 @@ static void look_at_devices(struct gt_doctor *doctor)
 	static const char *const names[] = { "nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1",
 					     "nvidia2",   "nvidia3",    "nvidia4", "nvidia5",
 					     "nvidia6",   "nvidia7" };
-	char path[4096];
+	char path[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "%s/dev/%s", doctor->root, names[i]);
@@ -208,7 +209,7 @@ static void look_at_devices(struct gt_doctor *doctor)
 static void look_at_counters(struct gt_doctor *doctor)
 {
 	static const char key[] = "RmProfilingAdminOnly: ";
-	char path[4096], line[256];
+	char path[PATH_MAX], line[256];
 	bool restricted = false;
 	FILE *file;
 

@@ -6,6 +6,7 @@
 #include "doctor.h"
 #include "launch.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ static char **python_environment(const struct gt_doctor *doctor)
 
 static void say_hook(struct gt_doctor *doctor, const struct gt_child *child)
 {
-	char hook[8] = "", flags[64] = "", other[4096];
+	char hook[8] = "", flags[64] = "", other[PATH_MAX];
 
 	gt_doctor_value(child, "hook", hook, sizeof(hook));
 	gt_doctor_value(child, "flags", flags, sizeof(flags));
@@ -153,7 +154,7 @@ static void say_torch_cuda(struct gt_doctor *doctor, const struct gt_child *chil
 
 static void say_python(struct gt_doctor *doctor, const struct gt_child *child)
 {
-	char executable[4096] = "", version[32] = "", minor[16] = "", threads[8] = "";
+	char executable[PATH_MAX] = "", version[32] = "", minor[16] = "", threads[8] = "";
 
 	gt_doctor_value(child, "executable", executable, sizeof(executable));
 	gt_doctor_value(child, "version", version, sizeof(version));

@@ -13,6 +13,7 @@
 #include "trace_reader.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ static void remove_dir(const char *dir, int depth)
 {
 	DIR *stream = opendir(dir);
 	struct dirent *entry;
-	char path[4096];
+	char path[PATH_MAX];
 
 	while (stream && (entry = readdir(stream))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
@@ -132,7 +133,7 @@ static int read_trace(const char *dir, struct seen *seen, struct gt_err *err)
 	struct gt_trace_stats stats;
 	struct gt_gz_reader *gz;
 	struct dirent *entry;
-	char path[4096] = "";
+	char path[PATH_MAX] = "";
 	DIR *stream = opendir(dir);
 	int rc;
 
@@ -278,7 +279,7 @@ static void judge(struct gt_doctor *doctor, const struct gt_child *child, const 
 
 static void run_in(struct gt_doctor *doctor, const char *dir)
 {
-	char self[4096];
+	char self[PATH_MAX];
 	const char *const gpu[] = { "gtrace", "run", "-q",        "-o",
 				    dir,      "-n",  "self-test", "--step-source",
 				    "none",   "--",  self,        "self-test",

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "hash.h"
 #include "names.h"
 
 #include <stdlib.h>
@@ -76,7 +77,7 @@ void gt_names_release(struct gt_names *names)
 static struct gt_map_slot *map_slot(const struct gt_map *map, uint64_t key)
 {
 	uint32_t mask = map->cap - 1;
-	uint32_t i = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+	uint32_t i = (uint32_t)((key * GT_HASH_FACTOR) >> 32) & mask;
 
 	while (map->slots[i].value && map->slots[i].key != key)
 		i = (i + 1) & mask;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -30,7 +31,7 @@ static bool find_from(struct gt_preflight *found, const char *dir, const char *b
 
 int gt_preflight_find(struct gt_preflight *ret, const char *given, struct gt_err *err)
 {
-	char self[GT_PREFLIGHT_PATH_MAX], *slash;
+	char self[PATH_MAX], *slash;
 	struct gt_preflight found;
 	ssize_t len;
 	int n;

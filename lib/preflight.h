@@ -8,11 +8,11 @@
 #include "base.h"
 #include "err.h"
 
-#define GT_PREFLIGHT_PATH_MAX 4096
+#include <limits.h>
 
 struct gt_preflight {
-	char injection[GT_PREFLIGHT_PATH_MAX];  /* libgtrace-inject.so, absolute */
-	char python_dir[GT_PREFLIGHT_PATH_MAX]; /* of the start-up hook; empty: not there */
+	char injection[PATH_MAX];  /* libgtrace-inject.so, absolute */
+	char python_dir[PATH_MAX]; /* of the start-up hook; empty: not there */
 };
 
 /*

@@ -18,6 +18,8 @@
 #include "trace_writer.h"
 #include "wire.h"
 
+#include <limits.h>
+
 struct gt_recorder;
 
 struct gt_recorder_config {
@@ -50,7 +52,7 @@ struct gt_recorder_closed {
 	uint64_t events;
 	uint64_t losses; /* sum of what the file's gtrace.dropped and missing records say */
 	char why[160];   /* it is not complete, or shorter than asked for; empty: neither */
-	char path[4096];
+	char path[PATH_MAX];
 };
 
 struct gt_recorder_report { /* what one drain saw */

@@ -3,6 +3,7 @@
 #include "rendezvous.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@ static int write_whole(int fd, const struct gt_fields *fields)
 int gt_rendezvous_write(const char *dir, const char *name, const struct gt_fields *fields,
 			struct gt_err *err)
 {
-	char path[4096], temporary[4096 + 64];
+	char path[PATH_MAX], temporary[PATH_MAX + 64];
 	int fd, rc;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
@@ -52,7 +53,7 @@ int gt_rendezvous_write(const char *dir, const char *name, const struct gt_field
 int gt_rendezvous_try(const char *dir, struct gt_err *err)
 {
 	struct gt_fields fields = { .len = 0 };
-	char path[4096], name[64];
+	char path[PATH_MAX], name[64];
 	int rc;
 
 	snprintf(name, sizeof(name), ".gtrace-try-%d", (int)getpid());
@@ -67,7 +68,7 @@ int gt_rendezvous_try(const char *dir, struct gt_err *err)
 
 int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret)
 {
-	char path[4096];
+	char path[PATH_MAX];
 	struct stat st;
 	ssize_t n;
 	int fd;
@@ -282,7 +283,7 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 
 void gt_rendezvous_close(struct gt_rendezvous *rendezvous)
 {
-	char path[4096];
+	char path[PATH_MAX];
 
 	if (rendezvous->running && (size_t)snprintf(path, sizeof(path), "%s/%s", rendezvous->dir,
 						    rendezvous->name) < sizeof(path))

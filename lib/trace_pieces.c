@@ -2,6 +2,7 @@
  * Text that comes again: the beginnings of calls and GPU work, which are long (names), dear to make
  * (demangling, occupancy) and few.
  */
+#include "hash.h"
 #include "trace_priv.h"
 
 #include <stdlib.h>
@@ -16,13 +17,13 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 
 	for (; len >= 8; p += 8, len -= 8) {
 		memcpy(&word, p, 8);
-		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash = (hash ^ word) * GT_HASH_FACTOR;
 		hash ^= hash >> 29;
 	}
 	word = 0;
 	if (len)
 		memcpy(&word, p, len);
-	hash = (hash ^ word ^ (uint64_t)len << 56) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ word ^ (uint64_t)len << 56) * GT_HASH_FACTOR;
 	return hash ^ hash >> 32;
 }
 

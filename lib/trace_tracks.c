@@ -1,6 +1,7 @@
 /*
  * Which lane (tid) a slice goes to, and how the lanes are called.
  */
+#include "hash.h"
 #include "trace_priv.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static uint64_t track_key(enum gt_track_kind kind, uint32_t device, uint32_t id)
 
 static struct gt_trace_track *track_slot(struct gt_trace_track *tracks, uint32_t cap, uint64_t key)
 {
-	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (cap - 1);
+	uint32_t at = (uint32_t)(key * GT_HASH_FACTOR >> 32) & (cap - 1);
 
 	while (tracks[at].key && tracks[at].key != key)
 		at = (at + 1) & (cap - 1);
