@@ -4,11 +4,11 @@
  * looked up among what the process has loaded.
  */
 #include "inject.h"
+#include "clock.h"
 #include "env.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define PY_FILE_INPUT 257 /* Py_file_input of CPython's compile.h, the same in every 3.x */
 
@@ -147,14 +147,6 @@ void inj_python_init(void)
 		atomic_store(&state, LOOKING);
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts = { 0 };
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * GT_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 /* A function that only free-threaded builds have; there other threads run beside a pending call. */
 static bool is_free_threaded(void)
 {
@@ -191,7 +183,7 @@ int inj_python_poll(void)
 
 	if (now_state == SETTLED)
 		return -1;
-	now_ns = monotonic_ns();
+	now_ns = gt_clock_ns(CLOCK_MONOTONIC);
 	if (now_ns >= next_try_ns) {
 		next_try_ns = now_ns + GT_MIN(WAIT_FIRST_NS << GT_MIN(tries, 10), WAIT_MAX_NS);
 		if (now_state != ASKED && tries++ == TRIES_MAX)

@@ -4,18 +4,15 @@
  * its files. It lies in the arena, for the collector to wake the control thread likewise.
  */
 #include "session.h"
+#include "clock.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 uint64_t inj_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / GT_NSEC_PER_MSEC;
+	return gt_clock_ms(CLOCK_MONOTONIC);
 }
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ms)
