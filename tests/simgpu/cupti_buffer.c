@@ -12,10 +12,14 @@
 
 #define TICK_NS (2 * GT_NSEC_PER_MSEC)
 
+/* In the kind of each record of a buffer that was not handed out so far (in_place; on an H200). */
+#define NOT_HANDED_OUT (UINT32_C(1) << 31)
+
 struct buffer {
 	uint8_t *data;
 	size_t size;
 	size_t used;
+	size_t unfinished; /* records in it of work in flight (in_place) */
 	struct buffer *next;
 };
 
@@ -31,6 +35,8 @@ struct pending {
 	uint64_t due_ns;
 	struct thread *thread;
 	struct sim_record record;
+	struct buffer *buffer; /* in which it has its place; NULL: in none so far */
+	size_t place;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -174,6 +180,16 @@ static struct buffer *buffer_of(struct thread *thread, size_t bytes)
 	return thread->current;
 }
 
+static void put(struct buffer *buffer, size_t at, const struct sim_record *record)
+{
+	uint32_t kind;
+
+	memcpy(buffer->data + at, record->bytes, record->size_bytes);
+	memcpy(&kind, record->bytes, sizeof(kind));
+	kind |= simgpu_faults()->in_place ? NOT_HANDED_OUT : 0;
+	memcpy(buffer->data + at, &kind, sizeof(kind));
+}
+
 static void write_record(struct thread *thread, const struct sim_record *record)
 {
 	struct buffer *buffer = buffer_of(thread, record->size_bytes);
@@ -182,8 +198,29 @@ static void write_record(struct thread *thread, const struct sim_record *record)
 		dropped++;
 		return;
 	}
-	memcpy(buffer->data + buffer->used, record->bytes, record->size_bytes);
+	put(buffer, buffer->used, record);
 	buffer->used += record->size_bytes;
+	totals.written++;
+}
+
+/* The place of a record whose work has not begun. */
+static void begin_record(struct pending *item)
+{
+	struct buffer *buffer = item->thread->current;
+	struct sim_record record = item->record;
+
+	sim_record_times(&record, 0, 0);
+	item->buffer = buffer;
+	item->place = buffer->used;
+	put(buffer, buffer->used, &record);
+	buffer->used += record.size_bytes;
+	buffer->unfinished++;
+}
+
+static void finish_record(const struct pending *item)
+{
+	put(item->buffer, item->place, &item->record);
+	item->buffer->unfinished--;
 	totals.written++;
 }
 
@@ -219,6 +256,9 @@ void sim_buffer_add(const struct sim_record *record, uint64_t due_ns)
 			item->due_ns = due_ns;
 			item->thread = thread;
 			item->record = *record;
+			item->buffer = NULL;
+			if (simgpu_faults()->in_place)
+				begin_record(item);
 		}
 		totals.work++;
 		if (item && heap_push(item)) {
@@ -264,7 +304,10 @@ static void write_complete(bool forced)
 		if (item->due_ns > now)
 			sim_record_times(&item->record, now, 0);
 		item->thread->pending--;
-		write_record(item->thread, &item->record);
+		if (item->buffer)
+			finish_record(item);
+		else
+			write_record(item->thread, &item->record);
 		free(item);
 	}
 }
@@ -275,7 +318,8 @@ static void take_current(void)
 	for (struct thread *t = threads; t; t = t->next) {
 		struct buffer *buffer = t->current;
 
-		if (!buffer || buffer->used == 0 || (simgpu_faults()->withhold && t->pending))
+		if (!buffer || buffer->used == 0 || buffer->unfinished ||
+		    (simgpu_faults()->withhold && t->pending))
 			continue;
 		t->current = NULL;
 		buffer->next = full;
@@ -283,14 +327,38 @@ static void take_current(void)
 	}
 }
 
+/* Lock held. A full buffer all of whose records are finished, where it is linked. */
+static struct buffer **find_finished(void)
+{
+	struct buffer **link = &full;
+
+	while (*link && (*link)->unfinished)
+		link = &(*link)->next;
+	return *link ? link : NULL;
+}
+
+static void unmark(struct buffer *buffer)
+{
+	uint32_t kind;
+
+	for (size_t at = 0; at < buffer->used; at += sim_record_bytes(kind)) {
+		memcpy(&kind, buffer->data + at, sizeof(kind));
+		kind &= ~NOT_HANDED_OUT;
+		memcpy(buffer->data + at, &kind, sizeof(kind));
+	}
+}
+
 /* Lock held, but not while the client is told. */
 static void hand_out(void)
 {
-	while (full) {
-		CUpti_BuffersCallbackCompleteFunc tell = complete;
-		struct buffer *buffer = full;
+	struct buffer **link;
 
-		full = buffer->next;
+	while ((link = find_finished())) {
+		CUpti_BuffersCallbackCompleteFunc tell = complete;
+		struct buffer *buffer = *link;
+
+		*link = buffer->next;
+		unmark(buffer);
 		pthread_mutex_unlock(&lock);
 		tell(NULL, 0, buffer->data, buffer->size, buffer->used);
 		free(buffer);
@@ -327,7 +395,7 @@ static void *worker(void *arg)
 				       .tv_nsec = (long)(until % GT_NSEC_PER_SEC) };
 		uint64_t ticket;
 
-		if (flush_wanted == flush_done && !full) {
+		if (flush_wanted == flush_done && !find_finished()) {
 			if (heap_count > 0)
 				pthread_cond_timedwait(&wake_worker, &lock, &ts);
 			else

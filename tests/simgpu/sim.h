@@ -43,6 +43,7 @@ enum sim_layout { SIM_11_8, SIM_12_0, SIM_12_8, SIM_13_0, SIM_13_3, SIM_LAYOUT_M
 	X(alien_kind, 0, "a record of kind 200, beyond any table, before every Nth")             \
 	X(late, 0, "records are complete this long after the work has ended")                    \
 	X(withhold, 0, "a flush keeps the buffers of threads that have work in flight")          \
+	X(in_place, 0, "records are in their buffers from the launch on, marked until it comes") \
 	X(async_flush, 0, "cuptiActivityFlushAll returns before the buffers do")                 \
 	X(slow_enable, 0, "the first cuptiActivityEnable takes this long")                       \
 	X(forget_young, 0, "cuptiActivityDisable loses threads that began less than this ago")   \
