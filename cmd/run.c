@@ -239,7 +239,7 @@ static void on_linger_over(uv_timer_t *timer)
 
 	if (gt_collector_leader(collector) && !gt_collector_is_complete(collector))
 		warn("processes outlive the command: they are no longer traced");
-	gt_collector_stop(collector);
+	gt_collector_stop(collector, "the end of the command");
 }
 
 static void on_ended(struct gt_target *target, int status)
@@ -261,7 +261,7 @@ static void on_ended(struct gt_target *target, int status)
 static void on_interrupted(struct gt_target *target, int sig)
 {
 	(void)sig;
-	gt_collector_stop(&container_of(target, struct run, target)->collector);
+	gt_collector_stop(&container_of(target, struct run, target)->collector, "a signal");
 }
 
 static bool on_taken(struct gt_target *target, int sig)

@@ -229,7 +229,7 @@ static void stop(struct run_control *control, struct gt_control_peer *peer)
 	control->stopped = true;
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
-	gt_collector_stop(control->collector);
+	gt_collector_stop(control->collector, "'gtrace stop'");
 	gt_fields_add(&answer, "result", "ok");
 	gt_control_answer(peer, &answer);
 }

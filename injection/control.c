@@ -39,20 +39,17 @@ static bool devices_told;
 
 /* ---- the collector ---- */
 
-void inj_control_stop(void)
-{
-	ctl->stopped = true;
-	atomic_store_explicit(&inj_live.recording, 0, memory_order_relaxed);
-	atomic_store_explicit(&inj_live.taking, 0, memory_order_relaxed);
-}
-
 /* What became of the socket: with the collector gone there is nothing left to do. */
 static void check(int result)
 {
+	if (!result || result == -EAGAIN)
+		return;
+	ctl->mute = true;
 	if (result == -EBADF)
-		ctl->mute = true;
-	else if (result < 0 && result != -EAGAIN)
-		inj_control_stop();
+		return;
+	ctl->stopped = true;
+	atomic_store_explicit(&inj_live.recording, 0, memory_order_relaxed);
+	atomic_store_explicit(&inj_live.taking, 0, memory_order_relaxed);
 }
 
 static int send_phase(enum gt_phase_what what, uint64_t cycle, uint64_t value)
@@ -80,9 +77,11 @@ void inj_tell(enum gt_phase_what what, uint64_t cycle, uint64_t value)
 
 static void take_message(int type, const union inj_message *msg)
 {
+	if (ctl->stopped && type != GT_MSG_DRAINED)
+		return;
 	switch (type) {
 	case GT_MSG_STOP:
-		inj_control_stop();
+		ctl->stopped = true; /* what is launched until the window is closed is in it */
 		return;
 	case GT_MSG_PLAN:
 		inj_window_plan(&msg->plan);
@@ -103,7 +102,7 @@ static void read_messages(void)
 	union inj_message msg;
 	int type;
 
-	while (!ctl->mute && !ctl->stopped && (type = inj_transport_recv(&msg)) != 0) {
+	while (!ctl->mute && (type = inj_transport_recv(&msg)) != 0) {
 		if (type < 0)
 			check(type);
 		else
@@ -227,8 +226,10 @@ static void *control_main(void *arg)
 			break;
 		}
 		wait_ms = turn();
-		if (ctl->stopped && !ctl->on)
+		if (ctl->stopped && !ctl->on) {
+			inj_tell(GT_WHAT_OFF, ctl->cycle, 0);
 			break;
+		}
 		inj_control_next(request, wait_ms);
 	}
 	if (ctl->stopped)

@@ -17,7 +17,7 @@ struct inj_control {
 	bool draining; /* it was closed, but not all of its launches have their records */
 	bool yielded;  /* to the program's own profiler */
 	bool stopped;  /* for good: the collector said so or is gone */
-	bool mute;     /* the program closed the socket: nobody to talk to */
+	bool mute;     /* the socket is gone: nobody to talk to */
 	uint64_t cycle;
 	uint64_t closed_cycle;   /* the last window that was closed */
 	uint64_t drain_end_ms;   /* so long its records are awaited, also beside the next window */
@@ -30,9 +30,6 @@ extern struct inj_control inj_control;
 
 /* Send GT_MSG_PHASE; only the control thread may. */
 void inj_tell(enum gt_phase_what what, uint64_t cycle, uint64_t value);
-
-/* Record no more, for good. */
-void inj_control_stop(void);
 
 /* Send the GPUs' properties if they can be had by now. */
 void inj_tell_devices(void);

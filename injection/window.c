@@ -11,6 +11,7 @@
 #include "torch_ops.h"
 
 #define LINGER_MS     2000  /* for the records of a window's last launches, at most */
+#define STOP_DRAIN_MS 200   /* the same when tracing ends */
 #define DRAIN_TICK_MS 5     /* between two looks at the end of the program */
 #define KEEP_MAX_MS   30000 /* of GPU work, without a step */
 
@@ -104,7 +105,7 @@ static void switch_off(void)
 	launches = count_launches();
 	ctl->on = false;
 	ctl->draining = false;
-	if (ctl->closed)
+	if (ctl->closed && !ctl->stopped) /* then it is the last word */
 		inj_tell(GT_WHAT_OFF, ctl->cycle, launches);
 	ctl->closed = false;
 }
@@ -313,6 +314,19 @@ static bool is_lost(void)
 	return follows_steps() && pos.phase == GT_PHASE_ACTIVE && pos.cycle + 1 == lost_cycle;
 }
 
+/* Tracing ends: what is in flight is waited for, but not for long. */
+static void stop_windows(void)
+{
+	static uint64_t end_ms;
+
+	if (!end_ms)
+		end_ms = inj_now_ms() + STOP_DRAIN_MS;
+	if (ctl->opened)
+		close_window(inj_step_now() + 1);
+	ctl->drain_end_ms = GT_MIN(ctl->drain_end_ms, end_ms);
+	set_wanted(false);
+}
+
 uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 {
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
@@ -327,12 +341,12 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
-	if (ctl->stopped && ctl->opened)
-		close_window(inj_step_now() + 1);
+	if (ctl->stopped)
+		stop_windows();
 	if (ctl->attached && inj_config.capture == INJ_CAPTURE_PROFILER)
 		inj_launches_listen(!ctl->yielded && !ctl->stopped && !is_over());
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped && !is_lost();
-	if (inj_now_ms() >= ctl->drain_end_ms || ctl->stopped)
+	if (inj_now_ms() >= ctl->drain_end_ms || (ctl->stopped && ctl->mute))
 		ctl->draining = false;
 	unsettled_ms = ctl->stopped ? 0 : settle_end_ms - GT_MIN(settle_end_ms, inj_now_ms());
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)

@@ -10,7 +10,7 @@
 
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
 #define FLUSH_EVERY_MS  100   /* so much of an open window is lost when gtrace is killed */
-#define STOP_WITHIN_MS  300   /* a process that was told to stop is not waited for longer */
+#define STOP_WITHIN_MS  500   /* a process that was told to stop is not waited for longer */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
@@ -277,16 +277,19 @@ void gt_client_tick(struct gt_client *client)
 	gt_client_advance(client);
 }
 
-void gt_client_stop(struct gt_client *client)
+void gt_client_stop(struct gt_client *client, const char *by)
 {
 	if (client->stopping)
 		return;
 	client->stopping = true;
 	client->stopped_ms = uv_now(client->loop);
-	if (!client->recorder)
+	if (client->recorder) {
+		gt_recorder_stop(client->recorder, by);
+		if (client->fd >= 0 && !gt_message_send(client->fd, GT_MSG_STOP, 0))
+			gt_recorder_wake(client->recorder);
+	} else {
 		client->gone = true;
-	else if (client->fd >= 0 && !gt_message_send(client->fd, GT_MSG_STOP, 0))
-		gt_recorder_wake(client->recorder);
+	}
 	gt_client_advance(client);
 }
 

@@ -92,8 +92,11 @@ pid_t gt_client_pid(const struct gt_client *client); /* known before its hello *
 /* To be called regularly: reads what is new in the arena, and looks after time-outs. */
 void gt_client_tick(struct gt_client *client);
 
-/* Tell the process to stop tracing, and complete its files when it has, or soon after. */
-void gt_client_stop(struct gt_client *client);
+/*
+ * Tell the process to stop tracing, and complete its files when it has, or soon after. by: as of
+ * gt_collector_stop().
+ */
+void gt_client_stop(struct gt_client *client, const char *by);
 
 /*
  * Propose a plan, when none is undecided: it is answered by info's plan_state. What happens in its

@@ -93,8 +93,9 @@ static int add_client(struct gt_collector *collector, int fd, const struct ucred
 	for (i = collector->client_count - 1; i-- > 0;)
 		if (gt_client_pid(collector->clients[i]) == cred->pid)
 			gt_client_replaced(collector->clients[i]);
-	if (collector->stopped)
-		gt_client_stop(collector->clients[collector->client_count - 1]);
+	if (collector->stopped_by)
+		gt_client_stop(collector->clients[collector->client_count - 1],
+			       collector->stopped_by);
 	return 0;
 }
 
@@ -156,7 +157,8 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 	collector->clients = NULL;
 	collector->client_count = 0;
 	collector->accepted = 0;
-	collector->paused = collector->accept_failed = collector->stopped = false;
+	collector->paused = collector->accept_failed = false;
+	collector->stopped_by = NULL;
 	collector->client_config = (struct gt_client_config){
 		.ops = collector->ops,
 		.ctx = collector->ctx,
@@ -172,13 +174,13 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 	return 0;
 }
 
-void gt_collector_stop(struct gt_collector *collector)
+void gt_collector_stop(struct gt_collector *collector, const char *by)
 {
 	size_t i;
 
-	collector->stopped = true;
+	collector->stopped_by = by;
 	for (i = collector->client_count; i-- > 0;)
-		gt_client_stop(collector->clients[i]);
+		gt_client_stop(collector->clients[i], by);
 }
 
 void gt_collector_kill(struct gt_collector *collector, int sig)

@@ -25,9 +25,9 @@ struct gt_collector {
 	struct gt_client **clients;
 	size_t client_count;
 	uint64_t accepted;
-	bool paused;        /* no descriptors to accept with */
-	bool accept_failed; /* that has been told */
-	bool stopped;
+	bool paused;            /* no descriptors to accept with */
+	bool accept_failed;     /* that has been told */
+	const char *stopped_by; /* NULL: it was not */
 	uv_poll_t listen_poll;
 	uv_timer_t timer;
 };
@@ -40,9 +40,9 @@ void gt_collector_accept(struct gt_collector *collector);
 
 /*
  * Tell every client to stop, whether its process lives on or not, and those that still come; idle
- * follows.
+ * follows. by: for "stopped by ..." in files, a literal.
  */
-void gt_collector_stop(struct gt_collector *collector);
+void gt_collector_stop(struct gt_collector *collector, const char *by);
 
 /* Send every client's process a signal. */
 void gt_collector_kill(struct gt_collector *collector, int sig);

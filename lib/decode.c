@@ -13,6 +13,9 @@ enum {
 	KIND_GRAPH_TRACE = 51,
 };
 
+/* In the kind of a record whose buffer CUPTI has not handed over (measured with 13.0). */
+#define KIND_HELD (UINT32_C(1) << 31)
+
 /* Sizes of the oldest layout each decoder below can read. */
 #define KERNEL_BYTES      144 /* Kernel4 */
 #define MEMCPY_BYTES      64
@@ -196,6 +199,7 @@ int gt_record_next(struct gt_record_cursor *cur, struct gt_record *ret)
 	if (left < 8)
 		return 0;
 	memcpy(&kind, cur->pos, sizeof(kind));
+	kind &= ~KIND_HELD;
 	if (!kind)
 		return 0;
 	if (kind >= GT_KIND_MAX || !cur->record_bytes[kind])
@@ -213,9 +217,13 @@ int gt_record_next(struct gt_record_cursor *cur, struct gt_record *ret)
 	} else if (decoders[kind].decode) {
 		ret->op = (struct gt_gpu_op){ 0 };
 		decoders[kind].decode(rec, &ret->op);
-		ret->type = ret->op.start_ns && ret->op.start_ns <= ret->op.end_ns
-				    ? GT_RECORD_GPU
-				    : GT_RECORD_UNTIMED;
+		if (!ret->op.start_ns)
+			ret->type = GT_RECORD_UNTIMED;
+		else if (!ret->op.end_ns)
+			ret->type = GT_RECORD_RUNNING;
+		else
+			ret->type = ret->op.start_ns <= ret->op.end_ns ? GT_RECORD_GPU
+								       : GT_RECORD_UNTIMED;
 	} else {
 		ret->type = GT_RECORD_OTHER;
 	}

@@ -15,6 +15,7 @@
 enum gt_record_type {
 	GT_RECORD_GPU = 1, /* op */
 	GT_RECORD_UNTIMED, /* op, but without times one can use: zero, or end before start */
+	GT_RECORD_RUNNING, /* op, of work that had begun and not ended when it was read */
 	GT_RECORD_API,     /* api */
 	GT_RECORD_OTHER,   /* a kind that gtrace does not use */
 };

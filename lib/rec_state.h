@@ -111,6 +111,7 @@ struct gt_window {
 	uint64_t captured;
 	int64_t began_clock_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	char reason[160];
+	char cut_text[96]; /* for cut */
 };
 
 struct gt_stack_text {
@@ -121,7 +122,8 @@ struct gt_stack_text {
 struct gt_recorder {
 	struct gt_recorder_config config;
 	struct gt_plans plans;
-	struct gt_plan held; /* active: there is one */
+	struct gt_plan held;              /* active: there is one */
+	_Atomic(const char *) stopped_by; /* NULL: it was not told to stop */
 	struct gt_msg_hello hello;
 	struct gt_msg_device devices[GT_DEVICES_KEPT];
 	size_t device_count;

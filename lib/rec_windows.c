@@ -5,6 +5,7 @@
 #include "base.h"
 #include "rec_state.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 /* A call that was under way when the window closed is written when it returns: wait so long. */
@@ -330,8 +331,30 @@ void gt_windows_advance(struct gt_recorder *rec)
 			      rec->now_ns - GT_MIN(rec->now_ns, HISTORY_NS));
 }
 
+static void cut_by(struct gt_window *window, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(window->cut_text, sizeof(window->cut_text), fmt, args);
+	va_end(args);
+	window->cut = window->cut_text;
+}
+
+/* Why the window lacks what was not read, NULL: nothing, or it is counted. */
+static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	if (window->drained)
+		return NULL;
+	if (!atomic_load(&rec->stopped_by))
+		return "the program was killed before its window was complete";
+	return is_off(rec, window) ? NULL : "the program did not answer when it was told to stop";
+}
+
 void gt_windows_finish(struct gt_recorder *rec, bool died)
 {
+	const char *by = atomic_load(&rec->stopped_by);
+
 	while (rec->window_count) {
 		struct gt_window *window = rec->windows[0];
 		bool cut = !window->closed && window->id != GT_WHOLE_ID;
@@ -341,22 +364,35 @@ void gt_windows_finish(struct gt_recorder *rec, bool died)
 			window->drained = true;
 		if (cut && died && rec->state.step >= window->first_step)
 			window->last_step = GT_MIN(window->last_step, rec->state.step);
-		if (cut && !died && !window->cut)
+		if (!window->closed && !window->cut && by)
+			cut_by(window, "stopped by %s", by);
+		else if (cut && !died && !window->cut)
 			window->cut = "the program ended before the window's last step did";
-		remove_window(rec, window,
-			      died && !window->drained
-				      ? "the program was killed before its window was complete"
-				      : NULL);
+		remove_window(rec, window, died ? lost_by_end(rec, window) : NULL);
 	}
 }
 
-/* The end of the program cut it short: its last step is the one before 'next'. */
-static void shorten_window(struct gt_window *window, uint64_t next)
+/*
+ * It ends before the step 'next', with the program or by a stop, unless its own end came first: in
+ * all of these cases the target says so in the same way.
+ */
+static void cut_window(struct gt_recorder *rec, struct gt_window *window, uint64_t next)
 {
-	if (window->id == GT_WHOLE_ID || next <= window->first_step || next > window->last_step)
+	const char *by = atomic_load(&rec->stopped_by);
+	bool in_last = next > window->last_step;
+
+	if (in_last && (!by || gt_arena_step(rec->arena) > window->last_step))
 		return;
-	window->last_step = next - 1;
-	window->cut = "the program ended before the window's last step";
+	if (window->id != GT_WHOLE_ID && next <= window->first_step)
+		return;
+	window->last_step = GT_MIN(window->last_step, next - 1);
+	if (!by)
+		window->cut = "the program ended before the window's last step";
+	else if (window->id == GT_WHOLE_ID || window->own_steps)
+		cut_by(window, "stopped by %s", by);
+	else
+		cut_by(window, "stopped by %s in step %llu, %s", by, (unsigned long long)next - 1,
+		       in_last ? "the window's last" : "before the window's last step");
 }
 
 /* The target's word that it closed this window, or a later one. */
@@ -371,10 +407,10 @@ static void hear_close(struct gt_recorder *rec, struct gt_window *window)
 	if (!whole && window->id == close->cycle && close->value <= window->first_step)
 		return;
 	if (whole || window->id == close->cycle) {
-		shorten_window(window, close->value);
+		cut_window(rec, window, close->value);
 		gt_windows_find_end(rec, window);
-		if (window->end_ns == UINT64_MAX)
-			window->end_ns = close->time_ns;
+		/* Sooner than at its end by a mark, when tracing ends. */
+		window->end_ns = GT_MIN(window->end_ns, close->time_ns);
 	}
 	window->closed = true;
 	window->told = true;

@@ -196,6 +196,11 @@ uint32_t gt_recorder_step(const struct gt_recorder *rec)
 	return gt_arena_step(rec->arena);
 }
 
+void gt_recorder_stop(struct gt_recorder *rec, const char *by)
+{
+	atomic_store(&rec->stopped_by, by);
+}
+
 void gt_recorder_wake(const struct gt_recorder *rec)
 {
 	gt_arena_wake(rec->arena);
@@ -257,12 +262,15 @@ static void read_records(struct gt_recorder *rec, const struct gt_arena_chunk *c
 	struct gt_record record;
 	int rc;
 
-	/* A chunk that is not DONE is one of a process that is gone: it ends where its records do.
-	 */
+	/* A chunk that is not DONE is one of a process that is gone, or told to stop: it ends where
+	 * its records do. */
 	cur.end = cur.pos + (chunk->done ? chunk->used_bytes : GT_CUPTI_CHUNK);
 	while ((rc = gt_record_next(&cur, &record)) > 0) {
 		if (record.type == GT_RECORD_GPU && is_of_another_clock(rec, &record.op))
 			record.type = GT_RECORD_UNTIMED;
+		/* In a buffer that CUPTI holds, that is work in flight. */
+		if (record.type == GT_RECORD_UNTIMED && !chunk->done)
+			record.type = GT_RECORD_RUNNING;
 		if (calls && record.type == GT_RECORD_API)
 			gt_rec_api(rec, &record.api);
 		else if (!calls &&

@@ -92,7 +92,9 @@ void gt_recorder_decide(struct gt_recorder *rec, bool commit);
 /* The plans that were committed; valid until the next one is. */
 const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec);
 
-/* These two may be called beside a drain. The step the process is in at this moment: */
+/* These may be called beside a drain. The process is told to stop, by this, a literal: */
+void gt_recorder_stop(struct gt_recorder *rec, const char *by);
+/* The step it is in at this moment: */
 uint32_t gt_recorder_step(const struct gt_recorder *rec);
 /* Have the process look at its messages at once. */
 void gt_recorder_wake(const struct gt_recorder *rec);
@@ -105,8 +107,8 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		       struct gt_recorder_report *report);
 
 /*
- * The process is gone: read unfinished CUPTI buffers too and complete every file. died: it did not
- * end in an orderly way. Only gt_recorder_free may follow.
+ * The process is gone, or has stopped: read unfinished CUPTI buffers too and complete every file.
+ * died: it did not end in an orderly way. Only gt_recorder_free may follow.
  */
 void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
 			struct gt_recorder_report *report);

@@ -73,10 +73,10 @@ class Told:
             self.read(left)
 
 
-def start(case, command):
+def start(case, command, **environment):
     read_fd, write_fd = os.pipe()
     options = ['--skip-first', 0, '--wait', 1, '--warmup', 1, '--active', 1000]
-    started = case.started(options, [*command, '--tell-fd', str(write_fd)], pass_fds=[write_fd])
+    started = case.started(options, [*command, '--tell-fd', str(write_fd)], pass_fds=[write_fd], **environment)
     return started, read_fd, write_fd
 
 
@@ -95,7 +95,8 @@ def expected_step(case):
 def test_target(case, rng):
     """The file loads, and has all that was complete 100 ms before."""
     reference = expected_step(case)
-    started, read_fd, write_fd = start(case, command(case, '--steps', 100000))
+    faults = rng.choice([None, 'in_place'])
+    started, read_fd, write_fd = start(case, command(case, '--steps', 100000), faults=faults)
     with started as process, os.fdopen(read_fd):
         os.close(write_fd)
         told = Told(read_fd)
@@ -111,6 +112,7 @@ def test_target(case, rng):
     if not complete and not result.names():
         return
     trace = result.trace().expect_incomplete()
+    check_equal(trace.health['bad_records'], 0, 'bad records')
     if trace.gpu():
         trace.expect_checked()
     launches = trace.launches()

@@ -94,9 +94,9 @@ def kill_children(pid):
 
 
 @contextlib.contextmanager
-def running(case, options, command=None):
+def running(case, options, command=None, **environment):
     """A session, whose program is ended at the end of the block."""
-    with case.started(options, command or endless(case)) as process:
+    with case.started(options, command or endless(case), **environment) as process:
         try:
             yield process
         finally:
@@ -201,9 +201,8 @@ def test_stop(case):
     expect_whole(case.finish(process).trace('train-rank0-cycle1.trace.json.gz'))
 
 
-def test_stop_within_a_window(case):
-    """It ends at this step, and is complete up to there."""
-    with session(case) as process:
+def stopped_in_window(case, faults):
+    with running(case, ['--on-demand'], faults=faults) as process:
         wait_for_steps(case)
         ask(case, 'trigger', '--active', 100000)
         wait_for('window', lambda: sessions(case)[0]['phase'] == 'tracing')
@@ -212,8 +211,40 @@ def test_stop_within_a_window(case):
         check(process.poll() is None, 'the program has ended')
     result = case.finish(process)
     check('killed' not in result.stderr, result)
-    trace = expect_whole(result.trace('train-rank0-cycle1.trace.json.gz'))
+    trace = result.trace('train-rank0-cycle1.trace.json.gz')
+    said = f"stopped by 'gtrace stop' in step {trace.step_numbers()[-1]}, before the window's last step"
+    check(said in trace.health['warnings'], trace.health)
+    return trace
+
+
+@each(quick=[None], in_flight=['in_place,slow=20'], late=['in_place,late=30ms'], kept=['in_place,withhold'])
+def test_stop_within_a_window(case, faults):
+    """It ends at this step, and is complete up to there: work in flight is waited for."""
+    trace = expect_whole(stopped_in_window(case, faults))
     check([e for e in trace.gpu() if e['name'].startswith('void adam_update<')], 'names of kernels')
+
+
+def test_stop_with_long_work_in_flight(case):
+    """What is not over in time is no bad record, but work that is missing."""
+    health = stopped_in_window(case, 'in_place,late=3s').expect_incomplete().health
+    check_equal(health['bad_records'], 0, 'bad records')
+    check(health['launches_without_gpu'] > 0, health)
+
+
+def test_stop_with_bad_records(case):
+    """Which are still said."""
+    health = stopped_in_window(case, 'in_place,zero_time=40').expect_incomplete().health
+    check(health['bad_records'] > 0, health)
+
+
+def test_stop_of_a_whole_run(case):
+    with running(case, ['--step-source', 'none', '-n', 'train'], faults='in_place') as process:
+        wait_for('GPU work', lambda: files(case))
+        ask(case, 'stop')
+        wait_for_files(case, 1)
+        check(process.poll() is None, 'the program has ended')
+    trace = case.finish(process).trace().expect_complete()
+    check("stopped by 'gtrace stop'" in trace.health['warnings'], trace.health)
 
 
 def test_stop_before_the_window(case):

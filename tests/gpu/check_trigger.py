@@ -115,6 +115,24 @@ def triggered(run):
 
 
 @case
+def stopped(run):
+    """A window that gtrace stop ends is complete up to there, and says so."""
+    with session(run, 'stopped', run.python('gpt.py', '--steps', '100000')) as one:
+        one.await_state(lambda state: state['step'] > 20)
+        one.trigger('--active', '100000')
+        one.await_state(lambda state: state['phase'] == 'tracing')
+        done = one.ask('stop')
+        assert not done.returncode, done.stdout
+        one.await_files(1)
+        name, = one.files()
+        steps, kernels = one.trace(name)
+        with gzip.open(os.path.join(one.out, name)) as stream:
+            warnings = json.load(stream)['gtrace']['warnings']
+    said, = [text for text in warnings if text.startswith("stopped by 'gtrace stop' in step %d" % steps[-1])]
+    return '%s; %d kernels' % (said, kernels)
+
+
+@case
 def triggered_ranks(run):
     if run.gpus < 2:
         return None

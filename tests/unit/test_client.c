@@ -238,8 +238,8 @@ static void is_stopped(void **state)
 	(void)state;
 	peer_send_hello(peer);
 	owner_run_until(&seen.drained, 1);
-	gt_client_stop(client);
-	gt_client_stop(client);
+	gt_client_stop(client, "a test");
+	gt_client_stop(client, "a test");
 	assert_int_equal(peer_receive(peer).hdr.type, GT_MSG_STOP);
 	peer_send_phase(peer, GT_WHAT_CLOSE);
 	owner_run_until(&seen.phases, 1);
@@ -258,7 +258,7 @@ static void does_not_stop(void **state)
 	(void)state;
 	peer_send_hello(peer);
 	owner_run_until(&seen.drained, 1);
-	gt_client_stop(client);
+	gt_client_stop(client, "a test");
 	uv_timer_init(&loop, &timer);
 	uv_timer_start(&timer, owner_tick, 20, 20);
 	owner_run_until(&seen.gone, 1);

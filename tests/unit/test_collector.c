@@ -111,7 +111,7 @@ static int stop(void **state)
 {
 	(void)state;
 	if (collector.client_count) {
-		gt_collector_stop(&collector);
+		gt_collector_stop(&collector, "a test");
 		run_until(&seen.idle, 1);
 	}
 	gt_collector_close(&collector);

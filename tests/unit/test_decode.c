@@ -268,7 +268,7 @@ static void short_kernel(void **state)
 
 static void untimed(void **state)
 {
-	static const uint64_t times[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 }, { 5, 4 } };
+	static const uint64_t times[][2] = { { 0, 0 }, { 0, 5 }, { 5, 4 } };
 	size_t i;
 
 	(void)state;
@@ -281,6 +281,23 @@ static void untimed(void **state)
 		decode(sizes[10], GT_RECORD_UNTIMED);
 		assert_int_equal(got.op.correlation, 77);
 	}
+}
+
+/* In a buffer that CUPTI holds: of work that waits, that runs, that is over. */
+static void held(void **state)
+{
+	(void)state;
+	each_version(check_kernel);
+	clear(10);
+	ab_u32(rec, 0, UINT32_C(0x8000000A));
+	ab_u32(rec, 92, 77);
+	decode(sizes[10], GT_RECORD_UNTIMED);
+	ab_u64(rec, 16, 5);
+	decode(sizes[10], GT_RECORD_RUNNING);
+	ab_u64(rec, 24, 9);
+	decode(sizes[10], GT_RECORD_GPU);
+	assert_int_equal(got.op.correlation, 77);
+	assert_int_equal(got.op.end_ns, 9);
 }
 
 static void walk(void **state)
@@ -337,9 +354,11 @@ static void hostile_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel),        cmocka_unit_test(copy),    cmocka_unit_test(peer),
-		cmocka_unit_test(set),           cmocka_unit_test(graph),   cmocka_unit_test(api),
-		cmocka_unit_test(short_kernel),  cmocka_unit_test(untimed), cmocka_unit_test(walk),
+		cmocka_unit_test(kernel),        cmocka_unit_test(copy),
+		cmocka_unit_test(peer),          cmocka_unit_test(set),
+		cmocka_unit_test(graph),         cmocka_unit_test(api),
+		cmocka_unit_test(short_kernel),  cmocka_unit_test(untimed),
+		cmocka_unit_test(held),          cmocka_unit_test(walk),
 		cmocka_unit_test(hostile_sizes),
 	};
 

@@ -140,7 +140,7 @@ static int stop(void **state)
 {
 	(void)state;
 	if (collector.client_count)
-		gt_collector_stop(&collector);
+		gt_collector_stop(&collector, "a test");
 	while (collector.client_count)
 		uv_run(&loop, UV_RUN_ONCE);
 	gt_trigger_close(&trigger);
