@@ -81,21 +81,9 @@ static int check_file(const char *path)
 
 int cmd_check(int argc, char **argv)
 {
-	struct gt_err err;
-	int operand;
-	int rc = opt_parse(&self, argc, argv, &operand, &err);
+	const char *path = opt_parse_file(&self, argc, argv);
 
-	if (rc < 0)
-		die(STATUS_USAGE, "%s; see 'gtrace check -h'", err.msg);
-	if (rc > 0) {
-		opt_print_help(&self, stdout);
-		return 0;
-	}
-	if (operand == argc)
-		die(STATUS_USAGE, "which file? see 'gtrace check -h'");
-	if (operand + 1 < argc)
-		die(STATUS_USAGE, "one file at a time; see 'gtrace check -h'");
 	if (force && !repair_path)
-		die(STATUS_USAGE, "--force goes with --repair; see 'gtrace check -h'");
-	return check_file(argv[operand]);
+		die(STATUS_USAGE, "check: --force goes with --repair; see 'gtrace check -h'");
+	return check_file(path);
 }

@@ -48,7 +48,7 @@ static const struct opt_command self = {
 
 static void bad_range(const char *name, const char *text, const char *what)
 {
-	die(STATUS_USAGE, "--%s takes %s, not '%s'; see 'gtrace cut -h'", name, what, text);
+	die(STATUS_USAGE, "cut: --%s takes %s, not '%s'; see 'gtrace cut -h'", name, what, text);
 }
 
 static bool read_time(struct gt_str side, int64_t *ret)
@@ -82,7 +82,7 @@ static void read_choice(struct gt_choice *choice)
 		.categories = category,
 	};
 	if (!steps && !span && !category && device == ALL_DEVICES)
-		die(STATUS_USAGE, "which part? see 'gtrace cut -h'");
+		die(STATUS_USAGE, "cut: which part? see 'gtrace cut -h'");
 	if (steps && !read_steps(steps, choice))
 		bad_range("steps", steps, "two numbers as in 3:4");
 	if (span &&
@@ -131,23 +131,11 @@ static int cut_file(const char *path)
 
 int cmd_cut(int argc, char **argv)
 {
-	struct gt_err err;
-	int operand;
-	int rc = opt_parse(&self, argc, argv, &operand, &err);
+	const char *path = opt_parse_file(&self, argc, argv);
 
-	if (rc < 0)
-		die(STATUS_USAGE, "%s; see 'gtrace cut -h'", err.msg);
-	if (rc > 0) {
-		opt_print_help(&self, stdout);
-		return 0;
-	}
-	if (operand == argc)
-		die(STATUS_USAGE, "which file? see 'gtrace cut -h'");
-	if (operand + 1 < argc)
-		die(STATUS_USAGE, "one file at a time; see 'gtrace cut -h'");
-	if (!strcmp(argv[operand], "-"))
-		die(STATUS_USAGE, "standard input cannot be read twice; cut takes a file");
+	if (!strcmp(path, "-"))
+		die(STATUS_USAGE, "cut: standard input cannot be read twice; cut takes a file");
 	if (!output)
-		die(STATUS_USAGE, "where to? -o OUT; see 'gtrace cut -h'");
-	return cut_file(argv[operand]);
+		die(STATUS_USAGE, "cut: where to? -o OUT; see 'gtrace cut -h'");
+	return cut_file(path);
 }

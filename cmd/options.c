@@ -428,19 +428,36 @@ void opt_print_help(const struct opt_command *command, FILE *file)
 	fprintf(file, "  -h, %-*sthis text\n", HELP_COLUMN - 6, "--help");
 }
 
-void opt_parse_all(const struct opt_command *command, int argc, char **argv)
+int opt_parse_any(const struct opt_command *command, int argc, char **argv)
 {
-	const char *name = command->name;
 	struct gt_err err;
 	int operand, rc = opt_parse(command, argc, argv, &operand, &err);
 
 	if (rc < 0)
-		die(STATUS_USAGE, "%s: %s; see 'gtrace %s -h'", name, err.msg, name);
+		die(STATUS_USAGE, "%s: %s; see 'gtrace %s -h'", command->name, err.msg,
+		    command->name);
 	if (rc > 0) {
 		opt_print_help(command, stdout);
 		exit(check_stdout(0));
 	}
+	return operand;
+}
+
+void opt_parse_all(const struct opt_command *command, int argc, char **argv)
+{
+	int operand = opt_parse_any(command, argc, argv);
+
 	if (operand < argc)
-		die(STATUS_USAGE, "%s: takes no '%s'; see 'gtrace %s -h'", name, argv[operand],
-		    name);
+		die(STATUS_USAGE, "%s: takes no '%s'; see 'gtrace %s -h'", command->name,
+		    argv[operand], command->name);
+}
+
+const char *opt_parse_file(const struct opt_command *command, int argc, char **argv)
+{
+	int operand = opt_parse_any(command, argc, argv);
+
+	if (operand + 1 != argc)
+		die(STATUS_USAGE, "%s: %s see 'gtrace %s -h'", command->name,
+		    operand == argc ? "which file?" : "one file at a time;", command->name);
+	return argv[operand];
 }

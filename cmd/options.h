@@ -112,10 +112,13 @@ int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret
 	      struct gt_err *err);
 
 /*
- * Parse a command line without operands, for a command of which nothing but its options is to be
- * known. Ends the program with the help, or with status 2 and what is wrong.
+ * The same for most commands: these end the program with the help, or with status 2 and what is
+ * wrong. With any operands: the index of the first; without; with one, which is a file and
+ * returned.
  */
+int opt_parse_any(const struct opt_command *command, int argc, char **argv);
 void opt_parse_all(const struct opt_command *command, int argc, char **argv);
+const char *opt_parse_file(const struct opt_command *command, int argc, char **argv);
 
 /*
  * The text of -h and --help. Or, when the only word was --completion, what the shells' functions in

@@ -26,7 +26,8 @@ static void select_part(struct gt_selection *selection, const char *path)
 	if (!options.choice.has_steps)
 		return;
 	if (!strcmp(path, "-"))
-		die(STATUS_USAGE, "standard input cannot be read twice; --steps takes a file");
+		die(STATUS_USAGE,
+		    "summary: standard input cannot be read twice; --steps takes a file");
 	if (gt_selection_find(selection, path, &err) < 0)
 		die(STATUS_FAILURE, "%s: %s", path, err.msg);
 }
@@ -160,16 +161,19 @@ static int summarize_files(int count, const char *const *paths)
 	int status;
 
 	if (options.by && !options.by_rank && options.rank < 0)
-		die(STATUS_USAGE, "--by %s takes one file, or --rank; see 'gtrace summary -h'",
+		die(STATUS_USAGE,
+		    "summary: --by %s takes one file, or --rank; see 'gtrace summary -h'",
 		    options.by);
 	if ((options.has_sort || options.style.filter) && (options.by_rank || options.rank < 0))
-		die(STATUS_USAGE, "--sort and --filter take one file, or --rank; see "
+		die(STATUS_USAGE, "summary: --sort and --filter take one file, or --rank; see "
 				  "'gtrace summary -h'");
 	if (options.ncu && (options.by_rank || options.rank < 0))
-		die(STATUS_USAGE, "--ncu takes one file, or --rank; see 'gtrace summary -h'");
+		die(STATUS_USAGE,
+		    "summary: --ncu takes one file, or --rank; see 'gtrace summary -h'");
 	if (options.has_choice && (options.by_rank || options.rank < 0))
-		die(STATUS_USAGE, "--steps, --device and --stream take one file, or --rank; see "
-				  "'gtrace summary -h'");
+		die(STATUS_USAGE,
+		    "summary: --steps, --device and --stream take one file, or --rank; see "
+		    "'gtrace summary -h'");
 	collect(&files, count, paths);
 	ranks = load_ranks(&files);
 	snprintf(title, sizeof(title), "%zu files", files.count);
@@ -205,8 +209,7 @@ int cmd_summary(int argc, char **argv)
 	bool is_job;
 	int operand;
 
-	if (!summary_options_parse(&options, argc, argv, &operand))
-		return 0;
+	operand = summary_options_parse(&options, argc, argv);
 	is_job = options.by_rank || options.rank >= 0;
 	if (operand == argc && !is_job)
 		return summarize_newest();

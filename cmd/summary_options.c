@@ -138,14 +138,13 @@ static void read_by(struct summary_options *options)
 
 		if (!key)
 			die(STATUS_USAGE,
-			    "--by takes op, shape, stack, kernel, category, step, stream, thread, "
-			    "annotation, memcpy, blocking, line or rank, not '%.*s'; see 'gtrace "
-			    "summary -h'",
+			    "summary: --by takes op, shape, stack, kernel, category, step, stream, "
+			    "thread, annotation, memcpy, blocking, line or rank, not '%.*s'; see "
+			    "'gtrace summary -h'",
 			    (int)len, at);
 		if (style->by && (key != GT_SUMMARY_BY_OP || style->by != GT_SUMMARY_BY_OP))
-			die(STATUS_USAGE,
-			    "--by joins op, shape and stack, all others stand alone; see 'gtrace "
-			    "summary -h'");
+			die(STATUS_USAGE, "summary: --by joins op, shape and stack, all others "
+					  "stand alone; see 'gtrace summary -h'");
 		style->by_shape |= is_word(at, len, "shape");
 		style->by_stack |= is_word(at, len, "stack");
 		style->by = key;
@@ -175,8 +174,8 @@ static void read_sort(struct gt_summary_style *style)
 	}
 	if (!known)
 		die(STATUS_USAGE,
-		    "--sort takes total, calls, mean, min, max, name or a key of torch's tables, "
-		    "not '%s'; see 'gtrace summary -h'",
+		    "summary: --sort takes total, calls, mean, min, max, name or a key of torch's "
+		    "tables, not '%s'; see 'gtrace summary -h'",
 		    sort);
 	if (style->op_sort == GT_OP_BY_CPU_MEAN || style->op_sort == GT_OP_BY_GPU_MEAN)
 		style->sort = GT_SUMMARY_BY_MEAN;
@@ -192,7 +191,8 @@ static void read_filter(struct summary_options *options)
 	rc = regcomp(&options->regex, filter, REG_EXTENDED);
 	if (rc) {
 		regerror(rc, &options->regex, why, sizeof(why));
-		die(STATUS_USAGE, "--filter: '%s': %s; see 'gtrace summary -h'", filter, why);
+		die(STATUS_USAGE, "summary: --filter: '%s': %s; see 'gtrace summary -h'", filter,
+		    why);
 	}
 	options->style.filter = &options->regex;
 }
@@ -207,7 +207,8 @@ static void read_choice(struct summary_options *options)
 	choice->stream = (int64_t)stream;
 	if (steps && !read_steps(steps, choice))
 		die(STATUS_USAGE,
-		    "--steps takes two numbers as in 3:4, not '%s'; see 'gtrace summary -h'",
+		    "summary: --steps takes two numbers as in 3:4, not '%s'; see "
+		    "'gtrace summary -h'",
 		    steps);
 }
 
@@ -227,24 +228,17 @@ static void check_ncu(void)
 	for (size_t i = 0; ncu && i < ARRAY_SIZE(others); i++) {
 		if (others[i].given)
 			die(STATUS_USAGE,
-			    "--ncu and --%s exclude each other; see 'gtrace summary -h'",
+			    "summary: --ncu and --%s exclude each other; see 'gtrace summary -h'",
 			    others[i].name);
 	}
 }
 
-bool summary_options_parse(struct summary_options *ret, int argc, char **argv, int *ret_operand)
+int summary_options_parse(struct summary_options *ret, int argc, char **argv)
 {
 	struct gt_summary_style *style = &ret->style;
-	struct gt_err err;
-	int rc = opt_parse(&self, argc, argv, ret_operand, &err);
+	int operand = opt_parse_any(&self, argc, argv);
 
 	memset(ret, 0, sizeof(*ret));
-	if (rc < 0)
-		die(STATUS_USAGE, "%s; see 'gtrace summary -h'", err.msg);
-	if (rc > 0) {
-		opt_print_help(&self, stdout);
-		return false;
-	}
 	check_ncu();
 	ret->by = by;
 	ret->ncu = ncu;
@@ -257,11 +251,12 @@ bool summary_options_parse(struct summary_options *ret, int argc, char **argv, i
 	read_filter(ret);
 	read_choice(ret);
 	if (stack_depth != NONE && !style->by_stack)
-		die(STATUS_USAGE, "--stack-depth goes with --by stack; see 'gtrace summary -h'");
+		die(STATUS_USAGE,
+		    "summary: --stack-depth goes with --by stack; see 'gtrace summary -h'");
 	if (style->by_stack)
 		ret->stack_depth = stack_depth == NONE ? STACK_DEPTH_DEFAULT : stack_depth;
 	ret->has_sort = sort != NULL;
 	ret->has_limit = limit != NONE;
 	style->limit = ret->has_limit ? limit : ret->for_programs ? 0 : DEFAULT_ROWS;
-	return true;
+	return operand;
 }

@@ -25,7 +25,7 @@ struct summary_options {
 	regex_t regex; /* the style's filter */
 };
 
-/* False: help was asked for, and printed. Dies of a wrong command line. */
-bool summary_options_parse(struct summary_options *ret, int argc, char **argv, int *ret_operand);
+/* The index of the first operand. Ends the program on --help and on errors. */
+int summary_options_parse(struct summary_options *ret, int argc, char **argv);
 
 #endif
