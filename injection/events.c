@@ -19,7 +19,7 @@ static pthread_key_t thread_key;
 
 __thread struct inj_thread *inj_self;
 
-static void count_drop(void)
+void inj_drop(void)
 {
 	atomic_fetch_add_explicit(&inj_arena->dropped_events, 1, memory_order_relaxed);
 }
@@ -70,7 +70,7 @@ struct inj_thread *inj_thread_join(void)
 
 	if (inj_self == INJ_THREAD_LIMBO || !inj_live_alive()) {
 		if (inj_live_alive())
-			count_drop();
+			inj_drop();
 		return NULL;
 	}
 	inj_self = INJ_THREAD_LIMBO;
@@ -87,7 +87,7 @@ struct inj_thread *inj_thread_join(void)
 		atomic_signal_fence(memory_order_seq_cst);
 		inj_self = self;
 	} else {
-		count_drop();
+		inj_drop();
 		inj_self = INJ_THREAD_NONE;
 	}
 	errno = saved;
@@ -131,7 +131,7 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 	if (self->busy || size_bytes > GT_EVENT_CHUNK ||
 	    (!self->data && self->dropped % SEARCH_EVERY)) {
 		self->dropped++;
-		count_drop();
+		inj_drop();
 		return false;
 	}
 	self->busy = 1;
@@ -147,7 +147,7 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 		limit_operators();
 	} else {
 		self->dropped++;
-		count_drop();
+		inj_drop();
 		inj_recording_full();
 	}
 	atomic_signal_fence(memory_order_seq_cst);

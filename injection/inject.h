@@ -40,6 +40,8 @@ void *inj_reserve(enum gt_event_type type, uint32_t size_bytes);
 /* The event that was reserved last has no more bytes than these; before inj_commit(). */
 void inj_shrink(void *event, uint32_t size_bytes);
 void inj_commit(void);
+/* Count an event that is lost for another reason than want of room. */
+void inj_drop(void);
 
 /* ---- names.c ---- */
 

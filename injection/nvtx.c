@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Deeper ranges are not recorded, only counted: a byte a level is kept for each stack. */
+/* Deeper ranges are not recorded, which counts as a loss: a byte a level is kept for each stack. */
 #define DEPTH_MAX      512
 
 #define LEVEL_RECORDED 1             /* its PUSH is in the arena, so its POP must be too */
@@ -181,6 +181,8 @@ int nvtx_push(struct nvtx_name *domain, struct nvtx_message message)
 			      s->steps_open ? LEVEL_CAPTURED : LEVEL_STEP | LEVEL_CAPTURED);
 		s->level[s->depth] = level;
 		s->steps_open += !!(level & LEVEL_STEP);
+	} else if (inj_recording()) {
+		inj_drop();
 	}
 	return (int)s->depth++;
 }

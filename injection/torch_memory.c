@@ -91,7 +91,7 @@ static GT_NOINLINE void put_cpu_block(uintptr_t address, uint64_t bytes)
 	const struct inj_block block = { .bytes = bytes, .step = inj_step_now() };
 
 	if (!inj_blocks_put(address, &block))
-		atomic_fetch_add_explicit(&inj_arena->dropped_events, 1, memory_order_relaxed);
+		inj_drop();
 	put(&(struct gt_ev_memory){ .address = address,
 				    .bytes = (int64_t)bytes,
 				    .allocated = inj_blocks_bytes(),

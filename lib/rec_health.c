@@ -90,7 +90,8 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 	} losses[] = {
 		{ health->dropped_arena, "GPU records found no room in the arena (--max-buffer)" },
 		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
-		{ health->dropped_ring, "events found no room in the arena (--max-buffer)" },
+		{ health->dropped_ring,
+		  "events found no room in the arena (--max-buffer) or were nested too deep" },
 		{ health->launches_without_gpu, "launches have no GPU record" },
 		{ health->gpu_without_launch, "GPU records have no launch" },
 		{ health->bad_records, "records could not be used" },

@@ -149,6 +149,11 @@ uint32_t inj_intern(const char *bytes, size_t len)
 	return id + 1;
 }
 
+void inj_drop(void)
+{
+	standin.drops++;
+}
+
 void inj_step(enum gt_step_source source, uint64_t key)
 {
 	assert_int_equal(source, GT_STEP_NVTX);

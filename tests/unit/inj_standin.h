@@ -29,6 +29,7 @@ struct standin {
 	int steps;
 	int captures; /* open ones */
 	int regex_runs;
+	int drops;
 	size_t event_count;
 	struct standin_event events[STANDIN_EVENTS_MAX];
 };

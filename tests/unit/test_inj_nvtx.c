@@ -161,6 +161,7 @@ static void test_pairs_always(void **state)
 	}
 }
 
+/* What is too deep to be recorded is counted as lost. */
 static void test_deep(void **state)
 {
 	(void)state;
@@ -171,6 +172,18 @@ static void test_deep(void **state)
 	assert_int_equal(standin.event_count, 2 * 512);
 	assert_event(511, GT_EV_PUSH, 512, "deep");
 	assert_event(512, GT_EV_POP, 512, NULL);
+	assert_int_equal(standin.drops, 600 - 512);
+}
+
+static void test_deep_while_off(void **state)
+{
+	(void)state;
+	standin.recording = false;
+	for (int i = 0; i < 600; i++)
+		nvtxRangePushA("deep");
+	for (int i = 0; i < 600; i++)
+		nvtxRangePop();
+	assert_int_equal(standin.drops, 0);
 }
 
 static void test_lost_push(void **state)
@@ -574,6 +587,7 @@ int main(void)
 		TEST(test_ranges_of_others),
 		TEST(test_pairs_always),
 		TEST(test_deep),
+		TEST(test_deep_while_off),
 		TEST(test_lost_push),
 		TEST(test_start_end),
 		TEST(test_attributes),
