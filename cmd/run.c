@@ -280,15 +280,16 @@ static void on_answered(void *ctx, const struct gt_client_info *client)
 	gt_trigger_answered(&((struct run *)ctx)->control.trigger, client);
 }
 
-static void on_triggered(void *ctx)
+static void on_triggered(void *ctx, const struct gt_plan *plan)
 {
-	run_report_triggered(&((struct run *)ctx)->report);
+	run_report_triggered(&((struct run *)ctx)->report, plan);
 }
 
 static void on_progress(uv_timer_t *timer)
 {
 	struct run *run = container_of(timer, struct run, progress_timer);
 
+	run_absent_look(&run->report.absent, &run->collector, uv_now(timer->loop));
 	run_report_progress(&run->report, gt_collector_leader(&run->collector));
 }
 

@@ -1,5 +1,6 @@
 #include "base.h"
 #include "die.h"
+#include "run_absent.h"
 #include "run_control.h"
 #include "step_marks.h"
 
@@ -133,7 +134,7 @@ static void on_done(void *ctx, const struct gt_trigger_result *result)
 		control->asking = NULL;
 		return;
 	}
-	control->triggered(control->ctx);
+	control->triggered(control->ctx, plan);
 	say_window(control, plan, result->ranks);
 	if (!control->asking)
 		return;
@@ -151,11 +152,7 @@ static void on_left_out(void *ctx, const struct gt_client_info *client, const ch
 	struct run_control *control = ctx;
 	char who[64];
 
-	if (client->hello.rank_source == GT_RANK_NONE)
-		snprintf(who, sizeof(who), "process %u", client->hello.pid);
-	else
-		snprintf(who, sizeof(who), "rank %u (process %u)", client->hello.rank,
-			 client->hello.pid);
+	run_absent_who(client, who, sizeof(who));
 	warn("%s %s: it has no part in the window that is triggered", who, why);
 	gt_fields_add(&control->answer, "warning", "%s %s: it is left out", who, why);
 }
@@ -273,7 +270,7 @@ static bool on_decide(void *ctx, bool commit)
 	if (!commit)
 		return true;
 	gt_trigger_step(&control->trigger, &ranks);
-	control->triggered(control->ctx);
+	control->triggered(control->ctx, &control->trigger.plan);
 	say_window(control, &control->trigger.plan, ranks);
 	return true;
 }

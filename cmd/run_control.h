@@ -23,7 +23,7 @@ struct run_control {
 	const char *host;
 	const pid_t *pid; /* of the command */
 	/* A window will open: what was said of the one before may be said again. */
-	void (*triggered)(void *ctx);
+	void (*triggered)(void *ctx, const struct gt_plan *plan);
 	void *ctx;
 	/* private */
 	struct gt_control control;

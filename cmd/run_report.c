@@ -230,6 +230,7 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 	const char *path = shown_path(closed->path);
 	char part[64];
 
+	run_absent_closed(&report->absent, closed->cycle);
 	add_file(report, client, closed, stepless);
 	describe_part(closed, part, sizeof(part));
 	say_waiting_open(report, client);
@@ -267,6 +268,7 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 
 	report->last_step = GT_MAX(report->last_step, client->step);
 	report->step_source = GT_MAX(report->step_source, client->step_source);
+	run_absent_gone(&report->absent, client);
 	if (client->has_hello)
 		report->clients++;
 	if (client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version)
@@ -291,8 +293,9 @@ static void say_captured_progress(const struct gt_client_info *leader)
 		say_progress("waiting for a range to capture");
 }
 
-void run_report_triggered(struct run_report *report)
+void run_report_triggered(struct run_report *report, const struct gt_plan *plan)
 {
+	run_absent_triggered(&report->absent, plan);
 	report->triggered = true;
 	report->said_open = report->said_complete = false;
 }
@@ -442,10 +445,11 @@ static void explain_nothing(const struct run_report *report)
 
 void run_report_end(struct run_report *report)
 {
+	bool never_began = run_absent_end(&report->absent);
 	size_t i;
 
 	end_progress();
-	if (!report->file_count && !report->said_failure && !report->said_left_out)
+	if (!report->file_count && !report->said_failure && !report->said_left_out && !never_began)
 		explain_nothing(report);
 	else if (has_stepless(report))
 		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s, "

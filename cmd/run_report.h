@@ -7,6 +7,7 @@
 
 #include "base.h"
 #include "client.h"
+#include "run_absent.h"
 #include "run_options.h"
 
 struct run_file {
@@ -27,6 +28,7 @@ struct run_report {
 	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */
 	bool open_waits;         /* the first window is open, but on which GPU is not known yet */
 	struct gt_msg_phase open;
+	struct run_absent absent;
 	/* over all processes */
 	struct run_file *files; /* complete ones */
 	size_t file_count;
@@ -47,7 +49,7 @@ void run_report_log(struct run_report *report, const struct gt_client_info *clie
 void run_report_gone(struct run_report *report, const struct gt_client_info *client);
 
 /* There will be another window, of which the lines are to tell, too. */
-void run_report_triggered(struct run_report *report);
+void run_report_triggered(struct run_report *report, const struct gt_plan *plan);
 
 /* The live line: where the leading process is in the schedule. leader may be NULL. */
 void run_report_progress(struct run_report *report, const struct gt_client_info *leader);

@@ -48,6 +48,11 @@ static void release(struct gt_client *client)
 	if (client->pidfd >= 0)
 		uv_close((uv_handle_t *)&client->pid_poll, on_closed);
 	gt_recorder_free(client->recorder);
+	if (!client->info.end)
+		client->info.end = client->replaced   ? GT_CLIENT_REPLACED
+				   : client->orderly  ? GT_CLIENT_ENDED
+				   : client->stopping ? GT_CLIENT_STOPPED
+						      : GT_CLIENT_KILLED;
 	client->config->ops->gone(client->config->ctx, &client->info);
 	client->config->released(client->config->owner, client);
 	client->released = true;
@@ -97,11 +102,14 @@ static void tell_closed(struct gt_client *client)
 		const struct gt_recorder_closed *closed = &report->closed[i];
 
 		if (closed->err.code) {
+			client->info.awaited.active = 0; /* for what it lacks is said */
 			tell_failure(client, &closed->err);
 			continue;
 		}
 		client->info.files++;
 		client->info.whole_run |= closed->whole_run;
+		if (closed->cycle > client->info.awaited.cycle)
+			client->info.awaited.active = 0;
 		client->config->ops->closed(client->config->ctx, &client->info, closed);
 	}
 }
@@ -114,6 +122,8 @@ static void after_work(uv_work_t *request, int status)
 
 	(void)status;
 	client->busy = false;
+	if (client->info.step != report->step)
+		client->info.step_ms = uv_now(client->loop);
 	client->info.step = report->step;
 	client->info.phase = report->phase;
 	client->info.step_source = report->step_source;

@@ -24,6 +24,16 @@ enum gt_plan_state {
 	GT_PLAN_LATE = 3,
 };
 
+/* How it went. */
+enum gt_client_end {
+	GT_CLIENT_LIVES = 0,
+	GT_CLIENT_ENDED,    /* it said so */
+	GT_CLIENT_KILLED,   /* it did not */
+	GT_CLIENT_REPLACED, /* by an exec */
+	GT_CLIENT_STOPPED,  /* it was told to stop, and may live on */
+	GT_CLIENT_REFUSED,  /* it broke the protocol, likewise */
+};
+
 struct gt_client_info {            /* what is known of a process */
 	uint64_t id;               /* from 1, in the order of connecting */
 	struct gt_msg_hello hello; /* its pid is the one the kernel gave */
@@ -32,6 +42,7 @@ struct gt_client_info {            /* what is known of a process */
 	uint32_t device_count;
 	/* as of the last drain */
 	uint32_t step;
+	uint64_t step_ms; /* since when it is in that step, by the loop's clock */
 	enum gt_phase phase;
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;
@@ -42,6 +53,8 @@ struct gt_client_info {            /* what is known of a process */
 	struct gt_plans plans;
 	enum gt_plan_state plan_state; /* of the one that was proposed last */
 	uint32_t plan_step;            /* LATE: the step it was in */
+	struct gt_plan awaited; /* that was committed, until its file is closed; active 0: none */
+	enum gt_client_end end; /* for gone() */
 };
 
 /* Told to the owner, on the loop's thread. Pointers are borrowed for the call. */

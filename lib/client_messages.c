@@ -19,6 +19,7 @@ static void refuse(struct gt_client *client, const struct gt_err *err)
 		   err->msg);
 	client->config->ops->failed(client->config->ctx, &client->info, &full);
 	gt_client_close_socket(client);
+	client->info.end = GT_CLIENT_REFUSED;
 	client->gone = true;
 }
 
@@ -67,6 +68,8 @@ static void take_phase(struct gt_client *client, const struct gt_msg_phase *phas
 	/* Before the first window opens. */
 	if (phase->what == GT_WHAT_STEP_SOURCE && phase->value < GT_STEP_SOURCE_MAX)
 		client->info.step_source = (enum gt_step_source)phase->value;
+	if (phase->what == GT_WHAT_LEFT_OUT && phase->cycle == client->info.awaited.cycle)
+		client->info.awaited.active = 0;
 	gt_recorder_phase(client->recorder, phase);
 	client->kicked = true;
 	client->gone |= client->stopping && phase->what == GT_WHAT_OFF;

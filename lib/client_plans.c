@@ -26,6 +26,8 @@ void gt_client_decide(struct gt_client *client, bool commit)
 	client->plan_decided = !client->plan_new; /* else nobody knows of it yet */
 	client->plan_new = false;
 	client->plan_commit = commit && client->info.plan_state == GT_PLAN_TAKEN;
+	if (client->plan_commit)
+		client->info.awaited = client->plan;
 	client->info.plan_state = GT_PLAN_NONE;
 	client->kicked = true;
 	gt_client_advance(client);

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -254,7 +255,8 @@ def test_stop_before_the_window(case):
         ask(case, 'stop')
     result = case.finish(process)
     check_equal(result.names(), [], 'files')
-    check('no window that was triggered had begun' in result.stderr, result)
+    check('window 1, steps 1000000 to 1000002, never began: process ' in result.stderr, result)
+    check('when tracing ended' in result.stderr, result)
 
 
 def test_near_beside_one_that_stands_still(case):
@@ -426,6 +428,62 @@ def test_a_rank_that_does_not_answer(case):
         windows = traced(case, 3)
         check(all(w == steps for w in windows.values()), steps, windows)
         check('does not answer' in ask(case, 'trigger')[1] or len(files(case)) >= 3, 'again')
+
+
+def line_with(process, words):
+    """Of what it says, while it runs."""
+    said = b''
+    while not re.search(words.encode() + b'.*\n', said):
+        check(select.select([process.stderr], [], [], TIMEOUT_S)[0], 'no', words, 'in', said)
+        data = os.read(process.stderr.fileno(), 4096)
+        check(data, 'no', words, 'in', said)
+        said += data
+    return said.decode()
+
+
+def expect_absent(line, pid, what, steps):
+    window = f'it has no trace of window 1, steps {steps[0]} to {steps[-1]}'
+    check(re.search(rf'warning: rank \d \(process {pid}\) {what} in step \d+: {window}', line), line)
+
+
+def test_a_rank_that_dies_before_the_window(case):
+    """Which it has agreed to: it is named, once others have that window."""
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger', '--at-step', '+2000')[1])
+        victim = max(found['processes'][1:])
+        os.kill(victim, signal.SIGKILL)
+        expect_absent(line_with(process, 'no trace of window'), victim, 'was killed', steps)
+        wait_for_files(case, 3)
+
+
+def test_a_rank_that_stands_still_before_the_window(case):
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger', '--at-step', '+2000')[1])
+        pid = stop_one(case, found['processes'][1:])
+        expect_absent(line_with(process, 'no trace of window'), pid, 'stands still', steps)
+        os.kill(pid, signal.SIGCONT)
+        wait_for_files(case, 4)  # late, but it has its own
+    check('no trace of window' not in case.finish(process).stderr, 'said again')
+
+
+def test_ranks_that_all_end_before_the_window(case):
+    """Then the hindmost is named, which may have held up the others."""
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        ask(case, 'trigger', '--at-step', 1000000)
+        victim = max(found['processes'][1:])
+        os.kill(victim, signal.SIGKILL)
+        step = wait_for('its end', lambda: [s for s in sessions(case) if s['ranks'] == 3])[0]['step']
+        wait_for('later steps', lambda: sessions(case)[0]['step'] > step)
+    stderr = case.finish(process).stderr
+    check(re.search(rf'window 1, steps 1000000 to 1000002, never began: rank \d \(process {victim}\) '
+                    r'was killed in step \d+; the other 3 came to step \d+', stderr), stderr)
+    check('no trace of window' not in stderr, stderr)
 
 
 def test_a_rank_that_dies_in_between(case):

@@ -100,6 +100,53 @@ static void committed(void **state)
 	assert_int_equal(fake.phases, 0); /* answers are not the recorder's */
 }
 
+static void commit(void)
+{
+	say_hello();
+	assert_true(gt_client_propose(client, &plan));
+	expect_plan(2);
+	answer(GT_WHAT_PLAN_TAKEN, plan_id);
+	owner_run_until(&seen.answers, 1);
+	gt_client_decide(client, true);
+	assert_int_equal(gt_client_info(client)->awaited.active, 3);
+}
+
+/* cycle: from 1 */
+static void close_file(uint64_t cycle)
+{
+	static struct gt_recorder_closed closed;
+
+	closed = (struct gt_recorder_closed){ .cycle = cycle };
+	fake_recorder_say((struct gt_recorder_report){ .closed = &closed, .closed_count = 1 });
+	gt_client_tick(client);
+	owner_run_until(&seen.closed, seen.closed + 1);
+	fake_recorder_say((struct gt_recorder_report){ .step = 50 });
+	run_a_drain();
+}
+
+/* From the decision on, until its file is closed. */
+static void awaited(void **state)
+{
+	(void)state;
+	commit();
+	close_file(2); /* that of another window */
+	assert_int_equal(gt_client_info(client)->awaited.first_step, 40);
+	assert_int_equal(gt_client_info(client)->awaited.active, 3);
+	close_file(3);
+	assert_int_equal(gt_client_info(client)->awaited.active, 0);
+}
+
+/* It is killed before what was decided has come to the recorder. */
+static void dies_before_its_window(void **state)
+{
+	(void)state;
+	commit();
+	owner_end_process();
+	owner_run_until(&seen.gone, 1);
+	assert_int_equal(seen.info.awaited.active, 3);
+	assert_int_equal(seen.info.end, GT_CLIENT_KILLED);
+}
+
 static void taken_back(void **state)
 {
 	(void)state;
@@ -208,9 +255,14 @@ static void waits_for_the_drain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		OWNER_TEST(committed),          OWNER_TEST(taken_back),
-		OWNER_TEST(answers_to_another), OWNER_TEST(dies_before_it_is_decided),
-		OWNER_TEST(is_not_there_yet),   OWNER_TEST(waits_for_the_drain),
+		OWNER_TEST(committed),
+		OWNER_TEST(taken_back),
+		OWNER_TEST(answers_to_another),
+		OWNER_TEST(dies_before_it_is_decided),
+		OWNER_TEST(is_not_there_yet),
+		OWNER_TEST(waits_for_the_drain),
+		OWNER_TEST(awaited),
+		OWNER_TEST(dies_before_its_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
