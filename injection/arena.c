@@ -65,7 +65,7 @@ static void lay_out(struct gt_arena_hdr *hdr, uint64_t bytes)
 
 static int make_fd(void)
 {
-	const char *name = "gtrace-arena";
+	const char *name = GT_ARENA_NAME;
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)

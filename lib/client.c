@@ -61,12 +61,19 @@ static void release(struct gt_client *client)
 
 /* ---- drains ---- */
 
+static enum gt_end end_of(const struct gt_client *client)
+{
+	if (client->orderly)
+		return GT_END_ORDERLY;
+	return client->replaced ? GT_END_EXEC : GT_END_DIED;
+}
+
 static void work(uv_work_t *request)
 {
 	struct gt_client *client = container_of(request, struct gt_client, work);
 
 	if (client->finishing)
-		gt_recorder_finish(client->recorder, !client->orderly, gt_clock_ns(CLOCK_REALTIME),
+		gt_recorder_finish(client->recorder, end_of(client), gt_clock_ns(CLOCK_REALTIME),
 				   &client->report);
 	else
 		gt_recorder_drain(client->recorder, gt_clock_ns(CLOCK_REALTIME), client->flush_due,

@@ -5,6 +5,8 @@
 #include "client_priv.h"
 #include "message.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define LOG_LINES_MAX 100 /* of one client */
@@ -134,6 +136,26 @@ static int take(struct gt_client *client, const union gt_message *msg, int fd, s
 	return 0;
 }
 
+/* Does another program run in this process, without the arena? One that ends maps nothing. */
+static bool has_executed(pid_t pid)
+{
+	bool any = false, arena = false;
+	char path[32], *line = NULL;
+	size_t cap = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	while (maps && !arena && getline(&line, &cap, maps) > 0) {
+		any = true;
+		arena = strstr(line, "/memfd:" GT_ARENA_NAME);
+	}
+	if (maps)
+		fclose(maps);
+	free(line);
+	return any && !arena;
+}
+
 void gt_client_read(struct gt_client *client)
 {
 	union gt_message msg;
@@ -150,6 +172,8 @@ void gt_client_read(struct gt_client *client)
 		gt_client_close_socket(client);
 		if (client->pidfd < 0)
 			client->gone = true;
+		else if (client->recorder && !client->orderly)
+			client->replaced |= has_executed(client->pid);
 	} else if (rc < 0) {
 		refuse(client, &err);
 	}

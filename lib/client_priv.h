@@ -37,7 +37,7 @@ struct gt_client {
 	bool paused;   /* the socket waits until it is back */
 	bool gone;     /* the process has ended, or counts as if it had */
 	bool orderly;  /* it said BYE */
-	bool replaced; /* its process has another connection */
+	bool replaced; /* its process has another connection, or runs another program */
 	bool stopping; /* it was told to stop */
 	bool released; /* no longer the owner's; free when the handles are closed */
 	/* the drain in a worker thread */

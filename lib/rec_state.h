@@ -293,7 +293,7 @@ void gt_windows_open_whole(struct gt_recorder *rec);
 void gt_windows_close_whole(struct gt_recorder *rec);
 /* After a drain: close steps and windows that are over, complete those that have all. */
 void gt_windows_advance(struct gt_recorder *rec);
-void gt_windows_finish(struct gt_recorder *rec, bool died);
+void gt_windows_finish(struct gt_recorder *rec, enum gt_end end);
 void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
 
 /* ---- rec_window_steps.c: the steps of one ---- */

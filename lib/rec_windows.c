@@ -342,16 +342,19 @@ static void cut_by(struct gt_window *window, const char *fmt, ...)
 }
 
 /* Why the window lacks what was not read, NULL: nothing, or it is counted. */
-static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_window *window)
+static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_window *window,
+			       enum gt_end end)
 {
-	if (window->drained)
+	if (end == GT_END_ORDERLY || window->drained)
 		return NULL;
+	if (end == GT_END_EXEC)
+		return "the program executed another one before its window was complete";
 	if (!atomic_load(&rec->stopped_by))
 		return "the program was killed before its window was complete";
 	return is_off(rec, window) ? NULL : "the program did not answer when it was told to stop";
 }
 
-void gt_windows_finish(struct gt_recorder *rec, bool died)
+void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 {
 	const char *by = atomic_load(&rec->stopped_by);
 
@@ -362,13 +365,13 @@ void gt_windows_finish(struct gt_recorder *rec, bool died)
 		gt_windows_find_end(rec, window);
 		if (window->closed && gt_rec_settled(rec, window, false))
 			window->drained = true;
-		if (cut && died && rec->state.step >= window->first_step)
+		if (cut && end != GT_END_ORDERLY && rec->state.step >= window->first_step)
 			window->last_step = GT_MIN(window->last_step, rec->state.step);
 		if (!window->closed && !window->cut && by)
 			cut_by(window, "stopped by %s", by);
-		else if (cut && !died && !window->cut)
+		else if (cut && end == GT_END_ORDERLY && !window->cut)
 			window->cut = "the program ended before the window's last step did";
-		remove_window(rec, window, died ? lost_by_end(rec, window) : NULL);
+		remove_window(rec, window, lost_by_end(rec, window, end));
 	}
 }
 

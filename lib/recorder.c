@@ -442,7 +442,7 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 	end_drain(rec, report);
 }
 
-void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_ns,
 			struct gt_recorder_report *report)
 {
 	begin_drain(rec, now_ns);
@@ -451,6 +451,6 @@ void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
 		gt_windows_open_whole(rec);
 	read_arena(rec, true);
 	gt_windows_advance(rec);
-	gt_windows_finish(rec, died);
+	gt_windows_finish(rec, end);
 	end_drain(rec, report);
 }

@@ -106,11 +106,17 @@ void gt_recorder_wake(const struct gt_recorder *rec);
 void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		       struct gt_recorder_report *report);
 
+enum gt_end {
+	GT_END_ORDERLY = 0,
+	GT_END_DIED = 1,
+	GT_END_EXEC = 2, /* there is another program in the process */
+};
+
 /*
  * The process is gone, or has stopped: read unfinished CUPTI buffers too and complete every file.
- * died: it did not end in an orderly way. Only gt_recorder_free may follow.
+ * Only gt_recorder_free may follow.
  */
-void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_ns,
 			struct gt_recorder_report *report);
 
 void gt_recorder_free(struct gt_recorder *rec);

@@ -188,6 +188,7 @@ struct gt_msg_plan { /* see struct gt_plan */
 
 /* ---- the arena ---- */
 
+#define GT_ARENA_NAME       "gtrace-arena"               /* of its memory file */
 #define GT_ARENA_MAGIC      UINT64_C(0x31414e4552415447) /* "GTARENA1" */
 #define GT_ARENA_DATA_ALIGN 65536 /* the largest page: a chunk is backed by itself */
 #define GT_ARENA_MIN_BYTES  (UINT64_C(4) << 20)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from harness import check, check_equal, compare, each
+from harness import ROOT, check, check_equal, compare, each
 
 
 # ---- ends ----
@@ -35,6 +35,26 @@ def test_signal_inside_the_window(case):
     trace = case.gtrace([], command, status=-signal.SIGKILL).trace().expect_checked()
     check(set([3, 4]) <= set(trace.step_numbers()), trace.step_numbers())
     check(len(trace.of('kernel')) > 0, 'no kernels')
+
+
+def test_exec_inside_the_window(case):
+    """Likewise, and what became of the program is known while the other one runs."""
+    fifo = os.path.join(case.directory, 'fifo')
+    os.mkfifo(fifo)
+    script = (f'import os, sys\n'
+              f'sys.path.insert(0, {os.path.join(ROOT, "tests/simgpu")!r})\n'
+              f'import train\n'
+              f'train.Program(train.parse()).run()\n'
+              f'os.execvp("cat", ["cat", {fifo!r}])\n')
+    command = [*case.python(), '-c', script, '--steps', '6', '--tools-at', ',2,3,']
+    with case.started(['--active', 1000, '-n', 'train'], command) as process:
+        with open(fifo, 'w'):
+            said = next((line for line in process.stderr if 'not complete' in line), '')
+        result = case.finish(process)
+    check('the program executed another one' in said, said, result)
+    trace = result.trace().expect_checked().expect_incomplete()
+    check(set([3, 4, 5]) <= set(trace.step_numbers()), trace.step_numbers())
+    check('executed another one' in trace.health['reason'], trace.health)
 
 
 @each(term=[signal.SIGTERM], interrupt=[signal.SIGINT], hangup=[signal.SIGHUP], user=[signal.SIGUSR1])

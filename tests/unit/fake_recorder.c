@@ -147,13 +147,13 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 	work(rec, report);
 }
 
-void gt_recorder_finish(struct gt_recorder *rec, bool died, uint64_t now_ns,
+void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_ns,
 			struct gt_recorder_report *report)
 {
 	(void)now_ns;
 	uv_mutex_lock(&lock);
 	fake.finishes++;
-	fake.died = died;
+	fake.end = end;
 	uv_mutex_unlock(&lock);
 	work(rec, report);
 }

@@ -21,7 +21,7 @@ struct fake_recorder {
 	bool held;        /* by a plan that is not decided on */
 	int alive;        /* recorders */
 	uint32_t rank;    /* the last one told */
-	bool died;        /* the last finish */
+	enum gt_end end;  /* the last finish */
 	bool flush_due;   /* the last drain */
 	bool busy;        /* in a worker thread */
 	bool interleaved; /* something else was called meanwhile */

@@ -58,7 +58,7 @@ static void whole_life(void **state)
 	owner_end_process();
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.finishes, 1);
-	assert_false(fake.died);
+	assert_int_equal(fake.end, GT_END_ORDERLY);
 	assert_int_equal(seen.released, 1);
 	assert_int_equal(seen.failures, 0);
 }
@@ -71,7 +71,7 @@ static void killed(void **state)
 	owner_end_process();
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.finishes, 1);
-	assert_true(fake.died);
+	assert_int_equal(fake.end, GT_END_DIED);
 }
 
 /* All that it said before its end counts, though nobody had time to listen. */
@@ -85,7 +85,7 @@ static void short_life(void **state)
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.phases, 1);
 	assert_int_equal(fake.finishes, 1);
-	assert_false(fake.died);
+	assert_int_equal(fake.end, GT_END_ORDERLY);
 }
 
 /* It closes its descriptors, but lives on: its arena is still read. */
@@ -119,7 +119,7 @@ static void ends_without_reading(void **state)
 	owner_end_process();
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.phases, 1);
-	assert_false(fake.died);
+	assert_int_equal(fake.end, GT_END_ORDERLY);
 }
 
 /* It executes another program, which connects anew. */
@@ -133,6 +133,7 @@ static void is_replaced(void **state)
 	owner_close_peer();
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.finishes, 1);
+	assert_int_equal(fake.end, GT_END_EXEC);
 }
 
 static void drained_is_told_once(void **state)
@@ -263,7 +264,7 @@ static void does_not_stop(void **state)
 	uv_timer_start(&timer, owner_tick, 20, 20);
 	owner_run_until(&seen.gone, 1);
 	assert_int_equal(fake.finishes, 1);
-	assert_true(fake.died);
+	assert_int_equal(fake.end, GT_END_DIED);
 	uv_close((uv_handle_t *)&timer, NULL);
 }
 
