@@ -175,17 +175,6 @@ static void test_deep(void **state)
 	assert_int_equal(standin.drops, 600 - 512);
 }
 
-static void test_deep_while_off(void **state)
-{
-	(void)state;
-	standin.recording = false;
-	for (int i = 0; i < 600; i++)
-		nvtxRangePushA("deep");
-	for (int i = 0; i < 600; i++)
-		nvtxRangePop();
-	assert_int_equal(standin.drops, 0);
-}
-
 static void test_lost_push(void **state)
 {
 	(void)state;
@@ -587,7 +576,6 @@ int main(void)
 		TEST(test_ranges_of_others),
 		TEST(test_pairs_always),
 		TEST(test_deep),
-		TEST(test_deep_while_off),
 		TEST(test_lost_push),
 		TEST(test_start_end),
 		TEST(test_attributes),
