@@ -360,7 +360,7 @@ def killed(run):
     where = os.path.join(run.out, 'killed')
     shutil.rmtree(where, ignore_errors=True)
     os.makedirs(where)
-    found = []
+    found, bad = [], []
     for number in range(3):
         proc = subprocess.Popen([run.gtrace, 'run', '-o', where, '-n', 'k%d' % number, '--active', '100000', '--',
                                  *run.python('gpt.py', '--steps', '100000')], stderr=subprocess.PIPE, text=True)
@@ -376,7 +376,8 @@ def killed(run):
         base = trace.doc['baseTimeNanoseconds']
         last = max(base + (e['ts'] + e['dur']) * 1000 for e in trace.kernels)
         found.append(round((moment - last) / 1e6, 1))
-    return 'ms between the kill and the last kernel in the file: %s' % found
+        bad.append(trace.health['bad_records'])
+    return 'ms between the kill and the last kernel in the file: %s; bad records: %s' % (found, bad)
 
 
 def expect_all_reduced(trace, log):
