@@ -383,15 +383,17 @@ static void cut_window(struct gt_recorder *rec, struct gt_window *window, uint64
 {
 	const char *by = atomic_load(&rec->stopped_by);
 	bool in_last = next > window->last_step;
+	bool to_the_end = window->id == GT_WHOLE_ID || window->own_steps;
 
-	if (in_last && (!by || gt_arena_step(rec->arena) > window->last_step))
+	if (in_last && (gt_arena_step(rec->arena) > window->last_step || (!by && to_the_end)))
 		return;
 	if (window->id != GT_WHOLE_ID && next <= window->first_step)
 		return;
 	window->last_step = GT_MIN(window->last_step, next - 1);
 	if (!by)
-		window->cut = "the program ended before the window's last step";
-	else if (window->id == GT_WHOLE_ID || window->own_steps)
+		window->cut = in_last ? "the program ended in the window's last step"
+				      : "the program ended before the window's last step";
+	else if (to_the_end)
 		cut_by(window, "stopped by %s", by);
 	else
 		cut_by(window, "stopped by %s in step %llu, %s", by, (unsigned long long)next - 1,

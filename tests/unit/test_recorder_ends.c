@@ -131,6 +131,20 @@ static void ends_in_the_window(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* Its last step is no whole one either: an exception, or nothing but the end of the program. */
+static void ends_in_the_last_step(void **state)
+{
+	(void)state;
+	start();
+	steps_to(3);
+	drain(35);
+	phase(GT_WHAT_CLOSE, 0, 4, 38); /* at its exit, in step 3 */
+	finish(false, 40);
+	assert_true(report.closed[0].complete);
+	assert_int_equal(report.closed[0].last_step, 3);
+	assert_non_null(strstr(only_trace()->warning, "ended in the window's last step"));
+}
+
 static void killed(void **state)
 {
 	unsigned char zero[216] = { 0 };
@@ -409,6 +423,7 @@ int main(void)
 		TEST(graph_without_records),
 		TEST(graph_as_one_record),
 		TEST(ends_in_the_window),
+		TEST(ends_in_the_last_step),
 		TEST(killed),
 		TEST(killed_with_held_records),
 		TEST(stopped_in_the_window),
