@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-static size_t rows_shown(const struct gt_summary_style *style, size_t count)
-{
-	return style->limit ? GT_MIN(style->limit, count) : count;
-}
-
 static void put_time(struct gt_text_table *table, uint64_t ns)
 {
 	gt_text_cell(table, "%s", gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX)).text);
@@ -177,7 +172,7 @@ void gt_summary_put_tracks(const struct gt_summary *summary, const struct gt_sum
 	size_t count, shown;
 	uint32_t *rows = order_of(tracks, style, &count);
 
-	shown = rows ? rows_shown(style, count) : 0;
+	shown = rows ? gt_summary_rows(style, count) : 0;
 	out->failed |= !rows;
 	if (style->format == GT_SUMMARY_JSON)
 		gt_buf_printf(out, ",\"%s\":[", kind->key);
@@ -227,7 +222,7 @@ void gt_summary_put_copies(const struct gt_summary *summary, const struct gt_sum
 	uint32_t *rows = gt_summary_order(copies, style, false, &count);
 	bool csv = style->format == GT_SUMMARY_CSV;
 
-	shown = rows ? rows_shown(style, count) : 0;
+	shown = rows ? gt_summary_rows(style, count) : 0;
 	out->failed |= !rows;
 	if (csv)
 		gt_buf_text(out, "calls,total_us,mean_us,min_us,max_us,bytes,name\n");

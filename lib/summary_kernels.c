@@ -55,11 +55,6 @@ static bool has_extent(const uint32_t extent[3])
 	return extent[0] != GT_KERNEL_UNKNOWN;
 }
 
-static size_t rows_shown(const struct gt_summary_style *style, size_t count)
-{
-	return style->limit ? GT_MIN(style->limit, count) : count;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 enum column {
@@ -289,7 +284,7 @@ void gt_summary_put_kernels(const struct gt_summary *summary, const struct gt_su
 	}
 	for (size_t i = 0; i < count; i++)
 		table.total_ns += summary->kernels.stats[rows[i]].total_ns;
-	shown = rows_shown(style, count);
+	shown = gt_summary_rows(style, count);
 	choose_columns(&table, summary, style, rows, shown);
 	gt_summary_put_title(out, style, "Kernels", shown, count);
 	for (size_t i = 0; i < shown; i++) {
@@ -360,7 +355,7 @@ void gt_summary_put_kernels_csv(const struct gt_summary *summary,
 	gt_buf_text(out, "table,calls,total_us,mean_us,min_us,max_us,op,ops,grid,block,"
 			 "registers,shared_memory,configs,occupancy_pct,tensor_cores,short_name,"
 			 "name\n");
-	for (size_t i = 0; i < rows_shown(style, count); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, count); i++) {
 		struct line line = line_of(summary, rows[i]);
 
 		put_csv_line(&line, out);

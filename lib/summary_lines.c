@@ -223,7 +223,7 @@ static void put_table(const struct lines *lines, const struct gt_summary_style *
 	bool has_backward = !lines->on_gpu || all;
 	const char *titles[8];
 	struct gt_text_table table = { .titles = titles };
-	size_t shown = style->limit ? GT_MIN(style->limit, lines->count) : lines->count;
+	size_t shown = gt_summary_rows(style, lines->count);
 	struct gt_buf name = { 0 }, shorter = { 0 };
 	size_t width;
 
@@ -319,7 +319,7 @@ static void put_rows(const struct lines *lines, const struct gt_summary_style *s
 		     struct gt_buf *out)
 {
 	bool is_json = style->format == GT_SUMMARY_JSON;
-	size_t shown = style->limit ? GT_MIN(style->limit, lines->count) : lines->count;
+	size_t shown = gt_summary_rows(style, lines->count);
 
 	gt_buf_text(out, is_json ? ",\"lines\":["
 				 : "calls,self_cpu_us,backward_cpu_us,cuda_us,backward_cuda_us,"

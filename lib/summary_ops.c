@@ -30,11 +30,6 @@ static int report_of(const struct gt_summary *summary, const struct gt_summary_s
 	return gt_op_report(&summary->ops, &grouping, ret);
 }
 
-static size_t rows_shown(const struct gt_summary_style *style, const struct gt_op_report *report)
-{
-	return style->limit ? GT_MIN(style->limit, report->count) : report->count;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 enum column {
@@ -336,7 +331,7 @@ void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summar
 		columns[table.columns] = (enum column)i;
 		shown_titles[table.columns++] = titles[i];
 	}
-	shown = rows_shown(style, &report);
+	shown = gt_summary_rows(style, report.count);
 	gt_summary_put_title(out, style, title_of(style), shown, report.count);
 	for (size_t i = 0; i < shown; i++) {
 		for (size_t k = 0; k < table.columns; k++)
@@ -404,7 +399,7 @@ void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_su
 		      "estimated_flops,flops_per_s,peak_share,peak_dtype%s%s%s,name\n",
 		      memory ? ",self_cpu_mem,cpu_mem,self_cuda_mem,cuda_mem" : "",
 		      style->by_shape ? ",input_shapes" : "", style->by_stack ? ",stack" : "");
-	for (size_t i = 0; i < rows_shown(style, &report); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, report.count); i++) {
 		const struct gt_op_line *line = &report.lines[i];
 
 		put_csv_line(line, memory, out);
@@ -492,7 +487,7 @@ void gt_summary_put_ops_json(const struct gt_summary *summary, const struct gt_s
 		return;
 	}
 	gt_buf_text(out, ",\"ops\":[");
-	for (size_t i = 0; i < rows_shown(style, &report); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, report.count); i++) {
 		gt_buf_text(out, i ? ",\n" : "\n");
 		put_json_line(&report.lines[i], summary->ops.has_memory, style, out);
 		gt_summary_drain(style, out);

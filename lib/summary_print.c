@@ -133,11 +133,6 @@ void gt_summary_put_title(struct gt_buf *out, const struct gt_summary_style *sty
 	gt_buf_text(out, style->format == GT_SUMMARY_MARKDOWN ? "\n\n" : "\n");
 }
 
-static size_t rows_shown(const struct gt_summary_style *style, size_t count)
-{
-	return style->limit ? GT_MIN(style->limit, count) : count;
-}
-
 static void put_stats(const struct gt_summary_table *stats, bool marked, const char *title,
 		      const char *what, const struct gt_summary_style *style, struct gt_buf *out)
 {
@@ -154,7 +149,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 	}
 	for (size_t i = 0; i < count; i++)
 		total += stats->stats[rows[i]].total_ns;
-	shown = rows_shown(style, count);
+	shown = gt_summary_rows(style, count);
 	gt_summary_put_title(out, style, title, shown, count);
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_stat *stat = &stats->stats[rows[i]];
@@ -372,7 +367,7 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < rows_shown(style, count); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, count); i++) {
 		put_csv_row(kind, &stats->stats[rows[i]], gt_interned(&stats->names, rows[i]), out);
 		gt_summary_drain(style, out);
 	}
@@ -382,7 +377,7 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 static void put_csv_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out)
 {
-	for (size_t i = 0; i < rows_shown(style, summary->step_count); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, summary->step_count); i++) {
 		uint64_t dur_ns = summary->steps[i].dur_ns;
 		struct gt_summary_stat stat = {
 			.calls = 1, .total_ns = dur_ns, .min_ns = dur_ns, .max_ns = dur_ns

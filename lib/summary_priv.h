@@ -116,6 +116,12 @@ struct gt_time_text gt_time_text(int64_t ns);
 /* The same of a time that is not negative; what is no int64_t is as good as its largest. */
 struct gt_time_text gt_time_text_of(uint64_t ns);
 
+/* How many of so many rows are printed. */
+static inline size_t gt_summary_rows(const struct gt_summary_style *style, size_t count)
+{
+	return style->limit ? GT_MIN(style->limit, count) : count;
+}
+
 /* "1234.567": all of it. */
 void gt_summary_put_us(struct gt_buf *out, int64_t ns);
 

@@ -117,7 +117,7 @@ static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summa
 {
 	const char *titles[ARRAY_SIZE(figures) + 2] = { "rank" };
 	struct gt_text_table table = { .titles = titles, .columns = 1 };
-	size_t shown = style->limit ? GT_MIN(style->limit, ranks->readable) : ranks->readable;
+	size_t shown = gt_summary_rows(style, ranks->readable);
 
 	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
 		if (figures[i].column)

@@ -6,11 +6,6 @@
 #include "summary_priv.h"
 #include "text_table.h"
 
-static size_t rows_shown(const struct gt_summary *summary, const struct gt_summary_style *style)
-{
-	return style->limit ? GT_MIN(style->limit, summary->step_count) : summary->step_count;
-}
-
 /* ---- phases ---------------------------------------------------------------------------------- */
 
 /* In the order in which most programs run through them. */
@@ -141,7 +136,7 @@ void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summ
 {
 	const struct layout layout = layout_of(summary, style);
 	struct gt_text_table table = { .titles = layout.titles, .columns = layout.columns };
-	size_t shown = rows_shown(summary, style);
+	size_t shown = gt_summary_rows(style, summary->step_count);
 
 	if (!summary->step_count)
 		return;
@@ -163,7 +158,7 @@ void gt_summary_put_steps_csv(const struct gt_summary *summary,
 	for (size_t i = 0; has_phases && i < ARRAY_SIZE(columns); i++)
 		gt_buf_printf(out, ",%s_us", columns[i].title);
 	gt_buf_text(out, has_phases ? ",data_gpu_busy_us,name\n" : ",name\n");
-	for (size_t i = 0; i < rows_shown(summary, style); i++) {
+	for (size_t i = 0; i < gt_summary_rows(style, summary->step_count); i++) {
 		const struct gt_summary_step *step = &summary->steps[i];
 
 		gt_summary_put_us(out, step->start_ns);
