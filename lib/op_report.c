@@ -375,3 +375,14 @@ void gt_op_report_release(struct gt_op_report *report)
 	gt_interner_release(&report->texts);
 	memset(report, 0, sizeof(*report));
 }
+
+uint64_t gt_op_flop_rate(const struct gt_op_line *line)
+{
+	return (uint64_t)GT_MIN(line->flops_per_s, 1e18);
+}
+
+const char *gt_op_peak_name(const struct gt_op_line *line)
+{
+	return line->peak_dtype == GT_DTYPE_MAX ? "mixed"
+						: gt_dtype_name((enum gt_dtype)line->peak_dtype);
+}

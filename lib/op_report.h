@@ -78,6 +78,11 @@ int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping
 
 void gt_op_report_release(struct gt_op_report *report);
 
+/* flops_per_s as a whole number, at most 10^18. */
+uint64_t gt_op_flop_rate(const struct gt_op_line *line);
+/* The type of peak_share: "bf16", "mixed". */
+const char *gt_op_peak_name(const struct gt_op_line *line);
+
 /* Whether the filter (may be NULL) takes the name. */
 bool gt_op_filter_takes(const regex_t *filter, struct gt_str name);
 

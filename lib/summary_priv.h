@@ -170,6 +170,9 @@ void gt_summary_put_kernel_json(const struct gt_summary *summary, uint32_t numbe
 
 /* ---- operators ---- */
 
+/* Those that style asks for; as gt_op_report(). */
+int gt_summary_op_report(const struct gt_summary *summary, const struct gt_summary_style *style,
+			 struct gt_op_report *ret);
 void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summary_style *style,
 			struct gt_buf *out);
 void gt_summary_put_ops_csv(const struct gt_summary *summary, const struct gt_summary_style *style,
