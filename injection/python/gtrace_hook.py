@@ -245,6 +245,13 @@ def _set_hook(name, module):
         give_up("the hook in " + name, error)
 
 
+def _is_folder(spec):
+    """A folder that only has the name, which to Python is a package, too."""
+    return spec.loader is None and not any(
+        name.endswith(".py") for folder in spec.submodule_search_locations or ()
+        if os.path.isdir(folder) for name in os.listdir(folder))
+
+
 def _find_own(target):
     """The module that users import; a program's own module of that name comes first."""
     from importlib.util import spec_from_file_location
@@ -253,7 +260,7 @@ def _find_own(target):
     for finder in sys.meta_path:
         if finder is not _Finder and hasattr(finder, "find_spec"):
             spec = finder.find_spec("gtrace", others, target)
-            if spec is not None:
+            if spec is not None and not _is_folder(spec):
                 return spec
     return spec_from_file_location("gtrace", os.path.join(_folder, "gtrace.py"))
 

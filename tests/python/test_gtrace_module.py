@@ -205,6 +205,14 @@ def the_programs_own_gtrace_comes_first(hook):
         equal(done.seen(), (0, f'{hook.folder}/gtrace.py\n', ''))
         done = hook.run_without(place, '-c', 'import gtrace')
         equal(done.err.splitlines()[-1], "ModuleNotFoundError: No module named 'gtrace'")
+        place.write('parts/gtrace/part.py', 'print("part")\n')
+        done = hook.run(place, '-c', 'import gtrace.part', path=[f'{place.path}/parts'])
+        equal(done.seen(), (0, 'part\n', ''))
+        # A folder without Python in it, such as a checkout of gtrace, is no module of the program.
+        place.write('gtrace/README.md', '')
+        for path in [], [f'{place.path}/theirs/..']:
+            done = hook.run(place, '-c', 'import gtrace; print(gtrace.__file__)', path=path)
+            equal(done.seen(), (0, f'{hook.folder}/gtrace.py\n', ''))
 
 
 @case
