@@ -151,11 +151,30 @@ static bool read_environment(void)
 
 /* ---- fork and exit ---- */
 
+static bool forks_traced; /* the process that forks is traced */
+static bool was_forked;   /* from a traced process, and nothing since */
+
+static void before_fork(void)
+{
+	forks_traced = inj_live_alive();
+}
+
 /* For kernels without MADV_WIPEONFORK. The descriptor goes, or the socket would outlive us. */
 static void in_child(void)
 {
 	memset(&inj_live, 0, sizeof(inj_live));
 	inj_transport_forget();
+	was_forked = forks_traced && !inj_nsight();
+}
+
+void inj_say_forked(void)
+{
+	if (!was_forked || atomic_exchange(&inj_arena->forked, 1))
+		return;
+	inj_log(GT_LOG_WARN,
+		"process %d was forked from a traced one, and is not traced: have it started by "
+		"spawn or forkserver",
+		(int)getpid());
 }
 
 static void at_exit(void)
@@ -284,7 +303,7 @@ static void start(void)
 	else if (!connect_session())
 		return;
 	madvise(&inj_live, sizeof(inj_live), MADV_WIPEONFORK);
-	if (pthread_atfork(NULL, NULL, in_child))
+	if (pthread_atfork(before_fork, NULL, in_child))
 		inj_log(GT_LOG_DEBUG, "no hook for fork");
 	if (inj_nsight()) {
 		atomic_store(&inj_live.alive, 1);
@@ -336,6 +355,8 @@ GT_EXPORT int InitializeInjection(void)
 
 	if (inj_start(GT_DOOR_CUDA))
 		pthread_once(&cuda_once, inj_control_attach);
+	else
+		inj_say_forked();
 	errno = saved;
 	return 1;
 }
@@ -344,7 +365,10 @@ int gtrace_inject_start(int door)
 {
 	if (!door)
 		return inj_alive();
-	return inj_start(door == GT_DOOR_PYTHON ? GT_DOOR_PYTHON : GT_DOOR_API);
+	if (inj_start(door == GT_DOOR_PYTHON ? GT_DOOR_PYTHON : GT_DOOR_API))
+		return 1;
+	inj_say_forked();
+	return 0;
 }
 
 void gtrace_inject_step(void)

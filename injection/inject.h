@@ -21,6 +21,10 @@ bool inj_start(enum gt_door door);
 /* A session runs in this very process (false in fork-only children). Cheap; called first by all. */
 bool inj_alive(void);
 
+/* This process marks steps or uses the GPU: if it was forked from a traced one, which leaves it
+ * out, that is said; of such processes the first one says it. */
+void inj_say_forked(void);
+
 /* Are events of ranges wanted now? One relaxed load. */
 bool inj_recording(void);
 

@@ -283,7 +283,11 @@ void inj_step(enum gt_step_source source, uint64_t key)
 	uint32_t count;
 	bool own;
 
-	if (!inj_live_alive() || !(inj_config.sources & UINT32_C(1) << source))
+	if (!inj_live_alive()) {
+		inj_say_forked();
+		return;
+	}
+	if (!(inj_config.sources & UINT32_C(1) << source))
 		return;
 	if (source == GT_STEP_OPTIMIZER && !optimizer_ends_step(key))
 		return;

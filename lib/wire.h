@@ -249,7 +249,7 @@ struct gt_arena_hdr {
 	_Atomic uint64_t ops_full;  /* KEEP: operators have had their share, theirs stopped */
 	/* A counter, and a futex: who adds to it wakes the control thread. */
 	_Atomic uint32_t request;
-	uint32_t reserved;
+	_Atomic uint32_t forked; /* the target's: what only forked from it has been told of */
 };
 
 /* ---- events: a thread's chunks hold its events in program order ---- */

@@ -164,6 +164,28 @@ def test_child_that_only_forks(case, step):
     check('in the child' not in str(trace.events), 'a range of the child')
 
 
+FORKS = '''
+import gtrace, os, sys
+for step in range(10):
+    gtrace.step()
+for child in range(3):
+    if not os.fork():
+        for step in range(int(sys.argv[1])):
+            gtrace.step()
+        os._exit(0)
+for child in range(3):
+    os.wait()
+'''
+
+
+@each(that_step=[5, 1], that_do_not=[0, 0])
+def test_forked_children(case, steps, lines):
+    """They are not traced, and the first of those that would be says so."""
+    result = case.gtrace([], [*case.python(), '-c', FORKS, str(steps)])
+    check_equal(result.trace().expect_complete().step_numbers(), [3, 4, 5], 'steps')
+    check_equal(result.stderr.count('forked from a traced one'), lines, 'lines')
+
+
 @each(before=[1], in_warm_up=[2], inside=[4])
 def test_all_descriptors_closed(case, step):
     """A daemon's habit. The arena is memory: what it holds is not lost with the socket."""
