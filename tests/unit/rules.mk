@@ -1,6 +1,6 @@
 # The NVTX doors alone, under a real client of NVTX's headers, on a stand-in for the core.
-NVTX_TESTS = $(addprefix $(O)/tests/,test_inj_nvtx test_inj_nccl)
-$(NVTX_TESTS): $(O)/tests/%: tests/unit/%.c tests/unit/inj_standin.c \
+NVTX_TESTS = $(addprefix $(O)/tests/,test_inj_nvtx test_inj_nvtx_marks test_inj_nccl)
+$(NVTX_TESTS): $(O)/tests/%: tests/unit/%.c tests/unit/inj_standin.c tests/unit/nvtx_rig.h \
 		$(addprefix $(O)/pic/injection/,nvtx.o nvtx_functions.o nvtx_names.o nvtx_payload.o nccl.o)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(INJ_CFLAGS) $(LINK) -o $@ \

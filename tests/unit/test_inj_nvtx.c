@@ -1,53 +1,7 @@
-/*
- * test_inj_nvtx.c - the NVTX door, called by a real client: NVTX's own headers, as every program
- * includes them. The rest of the injection is a stand-in that keeps the events in memory.
- */
-#include <nvtx3/nvToolsExt.h>
-
-#include "inj_standin.h"
+/* The NVTX door: ranges, marks, names and clients. */
+#include "nvtx_rig.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
-extern uint8_t nvtx_wanted_marks;
-
-#define NVTX_STEP     2
-#define NVTX_CAPTURED 4
-
-/* ---- helpers ---- */
-
-static int reset(void **state)
-{
-	(void)state;
-	standin_reset();
-	nvtx_wanted_marks = 0;
-	return 0;
-}
-
-static void assert_event(size_t at, enum gt_event_type type, uint64_t range_id, const char *text)
-{
-	assert_true(at < standin.event_count);
-	assert_int_equal(standin.events[at].type, type);
-	assert_int_equal(standin.events[at].range_id, range_id);
-	if (text)
-		assert_string_equal(standin.events[at].name_id
-					    ? standin_name(standin.events[at].name_id)
-					    : standin.events[at].text,
-				    text);
-}
-
-static nvtxEventAttributes_t attributes(int type, nvtxMessageValue_t message)
-{
-	return (nvtxEventAttributes_t){ .version = NVTX_VERSION,
-					.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-					.messageType = type,
-					.message = message };
-}
 
 static void *run_in_thread(void *(*body)(void *), void *arg)
 {
@@ -382,115 +336,6 @@ static void test_threads(void **state)
 	assert_int_equal(standin.event_count, 4 * 200 * 2);
 }
 
-/* ---- standin.steps ---- */
-
-static void test_steps(void **state)
-{
-	nvtxRangeId_t id;
-
-	(void)state;
-	nvtx_wanted_marks = NVTX_STEP;
-	standin.recording = false;
-	nvtxMarkA("step"); /* each mark ends a step */
-	assert_int_equal(standin.steps, 1);
-	nvtxMarkA("no step");
-	nvtxRangePushA("step 2");
-	assert_int_equal(standin.steps, 1);
-	nvtxRangePushA("step, a part of it");
-	nvtxRangePop();
-	assert_int_equal(standin.steps, 1);
-	nvtxRangePop(); /* the end of a range ends a step */
-	assert_int_equal(standin.steps, 2);
-	id = nvtxRangeStartA("step");
-	assert_int_equal(standin.steps, 2);
-	nvtxRangeEnd(id);
-	assert_int_equal(standin.steps, 3);
-	assert_int_equal(standin.event_count, 0);
-
-	standin.recording = true;
-	id = nvtxRangeStartA("step");
-	nvtxRangeEnd(id);
-	assert_int_equal(standin.steps, 4);
-	assert_event(0, GT_EV_RANGE_START, standin.events[1].range_id, "step");
-	assert_event(1, GT_EV_RANGE_END, standin.events[0].range_id, NULL);
-
-	nvtx_wanted_marks = 0;
-	standin.regex_runs = 0;
-	nvtxMarkA("step");
-	assert_int_equal(standin.steps, 4);
-	assert_int_equal(standin.regex_runs, 0);
-}
-
-static void test_step_cache(void **state)
-{
-	nvtxStringHandle_t string = nvtxDomainRegisterStringA(NULL, "step registered");
-	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_REGISTERED,
-					     (nvtxMessageValue_t){ .registered = string });
-	char name[16];
-
-	(void)state;
-	nvtx_wanted_marks = NVTX_STEP;
-	for (int i = 0; i < 100; i++) {
-		snprintf(name, sizeof(name),
-			 i % 2 ? "other" : "step x"); /* one pointer, two texts */
-		nvtxMarkA(name);
-		nvtxMarkEx(&a);
-	}
-	assert_int_equal(standin.steps, 150);
-	assert_int_equal(standin.regex_runs, 3);
-}
-
-/* ---- standin.captures ---- */
-
-static void test_captures(void **state)
-{
-	nvtxDomainHandle_t domain = nvtxDomainCreateA("of captures");
-	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII,
-					     (nvtxMessageValue_t){ .ascii = "capture this" });
-	nvtxRangeId_t id;
-
-	(void)state;
-	nvtx_wanted_marks = NVTX_CAPTURED;
-	standin.recording = false;
-	nvtxRangePushA("capture, in another domain");
-	nvtxRangePop();
-	nvtxDomainMarkEx(domain, &a); /* a mark is no range */
-	assert_int_equal(standin.captures + (int)standin.event_count, 0);
-	nvtxDomainRangePushEx(domain, &a);
-	assert_int_equal(standin.captures, 1);
-	assert_event(0, GT_EV_PUSH, 1, "capture this"); /* it is in the trace of itself */
-	id = nvtxDomainRangeStartEx(domain, &a);
-	assert_int_equal(standin.captures, 2);
-	nvtxDomainRangePop(domain);
-	assert_int_equal(standin.captures, 1);
-	nvtxDomainRangeEnd(domain, id);
-	assert_int_equal(standin.captures, 0);
-	assert_int_equal(standin.event_count, 4);
-	nvtxDomainRangePop(domain); /* of none */
-	assert_int_equal(standin.captures, 0);
-	assert_int_equal(standin.steps, 0);
-}
-
-static void test_captured_step(void **state)
-{
-	nvtxDomainHandle_t domain = nvtxDomainCreateA("of captures");
-	nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "step");
-	nvtxEventAttributes_t step = attributes(NVTX_MESSAGE_TYPE_REGISTERED,
-						(nvtxMessageValue_t){ .registered = string });
-	nvtxEventAttributes_t a =
-		attributes(NVTX_MESSAGE_TYPE_ASCII, (nvtxMessageValue_t){ .ascii = "capture" });
-
-	(void)state;
-	nvtx_wanted_marks = NVTX_STEP | NVTX_CAPTURED;
-	nvtxDomainRangePushEx(domain, &step);
-	nvtxDomainRangePushEx(domain, &a); /* within a step's range */
-	assert_int_equal(standin.captures, 1);
-	nvtxDomainRangePop(domain);
-	nvtxDomainRangePop(domain);
-	assert_int_equal(standin.captures, 0);
-	assert_int_equal(standin.steps, 1);
-}
-
 /* ---- the door ---- */
 
 static void test_inert(void **state)
@@ -566,8 +411,6 @@ static void test_other_clients(void **state)
 	assert_null(small_slots[2]);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,16 +428,10 @@ int main(void)
 		TEST(test_registered),
 		TEST(test_thread_names),
 		TEST(test_threads),
-		TEST(test_steps),
-		TEST(test_step_cache),
-		TEST(test_captures),
-		TEST(test_captured_step),
 		TEST(test_inert),
 		TEST(test_other_clients),
 	};
 
-	/* NVTX's headers look here when no NVTX_INJECTION64_PATH names a library */
-	unsetenv("NVTX_INJECTION64_PATH");
-	InitializeInjectionNvtx2_fnptr = InitializeInjectionNvtx2;
+	use_door();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
