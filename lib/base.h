@@ -21,18 +21,28 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define GT_MIN(a, b)                    ((a) < (b) ? (a) : (b))
-#define GT_MAX(a, b)                    ((a) > (b) ? (a) : (b))
+/* Each argument is evaluated once: it may be a call that does something, or another one of these.
+ */
+#define GT_PICK_AS(a, is, b, x, y)                          \
+	__extension__({                                     \
+		__typeof__(1 ? (a) : (b)) x = (a), y = (b); \
+		x is y ? x : y;                             \
+	})
+#define GT_PASTE(a, b)          a##b
+#define GT_PICK_BY(a, is, b, n) GT_PICK_AS(a, is, b, GT_PASTE(gt_a, n), GT_PASTE(gt_b, n))
+#define GT_PICK(a, is, b, n)    GT_PICK_BY(a, is, b, n)
+#define GT_MIN(a, b)            GT_PICK(a, <, b, __COUNTER__)
+#define GT_MAX(a, b)            GT_PICK(a, >, b, __COUNTER__)
 
-#define GT_PRINTF(fmt, args)            __attribute__((format(printf, fmt, args)))
-#define GT_EXPORT                       __attribute__((visibility("default")))
-#define GT_NOINLINE                     __attribute__((noinline))
-#define GT_LIKELY(x)                    __builtin_expect(!!(x), 1)
-#define GT_UNLIKELY(x)                  __builtin_expect(!!(x), 0)
+#define GT_PRINTF(fmt, args)    __attribute__((format(printf, fmt, args)))
+#define GT_EXPORT               __attribute__((visibility("default")))
+#define GT_NOINLINE             __attribute__((noinline))
+#define GT_LIKELY(x)            __builtin_expect(!!(x), 1)
+#define GT_UNLIKELY(x)          __builtin_expect(!!(x), 0)
 
-#define GT_NSEC_PER_SEC                 UINT64_C(1000000000)
-#define GT_NSEC_PER_MSEC                UINT64_C(1000000)
-#define GT_NSEC_PER_USEC                UINT64_C(1000)
+#define GT_NSEC_PER_SEC         UINT64_C(1000000000)
+#define GT_NSEC_PER_MSEC        UINT64_C(1000000)
+#define GT_NSEC_PER_USEC        UINT64_C(1000)
 
 /* Functions without a bound on what they write; the headers that declare them stand above. */
 #ifndef __clang__ /* there _FORTIFY_SOURCE makes macros of some, which cannot be poisoned */
