@@ -14,11 +14,13 @@ it everywhere. It needs Python 3.6. gtrace-python(3) describes it.
 """
 
 import os
+from _thread import RLock
 from functools import wraps
 
 __all__ = ["profile", "range", "step"]
 
 _DOOR_API = 4  # enum gt_door in lib/wire.h
+_OPEN_WAIT_S = 2
 
 _path = os.environ.get("GTRACE_INJECTION")
 
@@ -46,33 +48,46 @@ def _first_step():
 # What is used: at first the look for gtrace, then its functions or nothing.
 _step = _first_step
 _push = _pop = _nothing
+_opening = RLock()
 _recording = _Unopened()  # of ctypes; its value is not 0 while ranges are wanted
 
 
 def _open():
-    """Start the session. Whatever goes wrong, the program runs as without us."""
-    global _step, _push, _pop, _recording
-    _step, _recording = _nothing, _Off()
-    if not _path:
+    """Start the session, once: other threads wait for the first one that comes here. Whatever goes
+    wrong, the program runs as without us."""
+    global _step, _recording
+    # In a child that was forked meanwhile it is never released.
+    if not _opening.acquire(timeout=_OPEN_WAIT_S):
+        _step, _recording = _nothing, _Off()
         return
     try:
-        from ctypes import POINTER, PyDLL, c_char_p, c_int, c_uint32
+        if isinstance(_recording, _Unopened):
+            _find_functions()
+    finally:
+        _opening.release()
 
-        # Each is over before another thread could use the GIL, but for a step before a window.
-        library = PyDLL(_path)
-        if library.gtrace_inject_start(c_int(_DOOR_API)) != 1:
-            return
-        library.gtrace_inject_ranges.restype = POINTER(c_uint32)
-        library.gtrace_inject_push.argtypes = [c_char_p]
-        for function in (library.gtrace_inject_step, library.gtrace_inject_push,
-                         library.gtrace_inject_pop):
-            function.restype = None
-        _push, _pop = library.gtrace_inject_push, library.gtrace_inject_pop
-        _recording = library.gtrace_inject_ranges().contents
-        _step = library.gtrace_inject_step
+
+def _find_functions():
+    global _step, _push, _pop, _recording
+    step, recording = _nothing, _Off()
+    try:
+        if _path:
+            from ctypes import POINTER, PyDLL, c_char_p, c_int, c_uint32
+
+            # Each is over before another thread could use the GIL, but for a step before a window.
+            library = PyDLL(_path)
+            if library.gtrace_inject_start(c_int(_DOOR_API)) == 1:
+                library.gtrace_inject_ranges.restype = POINTER(c_uint32)
+                library.gtrace_inject_push.argtypes = [c_char_p]
+                for function in (library.gtrace_inject_step, library.gtrace_inject_push,
+                                 library.gtrace_inject_pop):
+                    function.restype = None
+                _push, _pop = library.gtrace_inject_push, library.gtrace_inject_pop
+                step, recording = library.gtrace_inject_step, library.gtrace_inject_ranges().contents
     except Exception as error:
         _warn("steps and ranges of gtrace.py are not traced (%s: %s)"
               % (type(error).__name__, error))
+    _step, _recording = step, recording
 
 
 def _warn(text):

@@ -113,8 +113,8 @@ class Source:
         """From now on the marks of lesser sources do not count."""
         if self._number is None:
             injection = Injection.open()
+            self._mark = injection and injection.mark  # first: another thread may look already
             self._number = injection.source(self.name.encode()) if injection else 0
-            self._mark = injection and injection.mark
 
     def mark(self):
         self.marked = True

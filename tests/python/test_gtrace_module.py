@@ -193,6 +193,48 @@ for i in range(2):
         equal(done.err.splitlines()[-1].partition(':')[0], 'TypeError')
 
 
+TWO_THREADS = '''
+import sys, threading
+import gtrace
+
+opening, stepped = threading.Event(), threading.Event()
+main = threading.get_ident()
+
+
+class Slow:
+    """The other thread opens gtrace until the main one has come to it, too."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "ctypes" and not opening.is_set():
+            opening.set()
+            while sys._current_frames()[main].f_code.co_name != "_open" and not stepped.wait(.001):
+                pass
+
+
+def work():
+    with gtrace.range("other"):
+        pass
+
+
+sys.meta_path.insert(0, Slow)
+thread = threading.Thread(target=work)
+thread.start()
+opening.wait()
+gtrace.step()
+stepped.set()
+thread.join()
+'''
+
+
+@case
+def a_step_while_another_thread_opens_is_not_lost(hook):
+    with Place() as place:
+        done = hook.run(place, '-c', TWO_THREADS, FAKE_RANGES='1')
+        equal((done.seen(), sorted(tell(done))),
+              ((0, '', ''), ['pop 0', 'push other', 'start 4', 'step 0']))
+
+
 @case
 def the_programs_own_gtrace_comes_first(hook):
     """A package of that name is on PyPI."""
