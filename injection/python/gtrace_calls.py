@@ -17,6 +17,7 @@ _TOOL_IDS = (3, 4, 5, 2, 1, 0)  # those without a meaning in sys.monitoring firs
 _CALLS_MAX = 20 * 1000 * 1000
 
 _source = Source("call")
+_on_call = None  # what waits, by sys.setprofile(), for a function of the main program
 
 
 def watch(step_call):
@@ -114,6 +115,8 @@ def _wait_for_main(qualname):
     running = None  # the frame of a call that came before the function was wrapped
 
     def stop():
+        global _on_call
+        _on_call = None
         if getprofile() is on_call:
             setprofile(None)
 
@@ -146,6 +149,8 @@ def _wait_for_main(qualname):
             stop()
             give_up("--step-call", error)
 
+    global _on_call
+    _on_call = on_call
     if getprofile() is None:
         setprofile(on_call)
 
@@ -166,6 +171,8 @@ def _why_not(module_name, qualname):
                 getattr(function, "__qualname__", qualname))
     if known_as != (module_name, qualname):
         return "it is %s:%s" % known_as, True
+    if _on_call and sys.getprofile() not in (None, _on_call):
+        return "the program has a profiler by sys.setprofile()", True
     return "it was never called", False
 
 

@@ -203,6 +203,16 @@ def profilers_of_python_go_on(hook):
 
 
 @case
+def a_profiler_that_comes_first_is_said(hook):
+    code = 'import sys\nsys.setprofile(lambda *event: None)\ndef f(): pass\nf()\n'
+    for one, place in each(hook):
+        done = one.run(place, place.write('script.py', code), GTRACE_STEP_CALL='__main__:f')
+        said = [line.rpartition(' ')[0] for line in done.lines if line.startswith('warn')]
+        equal((one.python, done.seen(), said), (one.python, (0, '', ''), [] if one.new else [
+            'warn no step by --step-call __main__:f: the program has a profiler by sys.setprofile()']))
+
+
+@case
 def what_was_not_called_is_said(hook):
     start = 'import ctypes, os\nctypes.CDLL(os.environ["GTRACE_INJECTION"])' \
             '.gtrace_inject_start(3)\n'
