@@ -4,10 +4,12 @@ usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--w
 
 Equal processes differ by up to a tenth for as long as they live. So each process is held against itself: blocks of
 steps while it is traced, or after, against blocks before its first window; for the idle library, before it was loaded.
-Only one process works at any time. The machine's own changes are taken out by a block of a plain process after each
-block: a figure is (p / plain) / (p before / plain then), p a low percentile of step times, as what is slower is mostly
-noise. A set is one process a mode; the modes come in an order of chance in each round. The 95 % bootstrap interval is
-over the sets. 'plain twin' is a process that nothing happens to: what a figure can tell at best.
+And one block differs from the next by as much, with whatever else the host does: so the blocks are short and many,
+the modes come in an order of chance in each round, and only one process works at any time. What the machine does
+meanwhile is taken out by the blocks of a plain process among them: a figure is (p / plain) / (p before / plain
+before), p a low percentile of step times, as what is slower is mostly noise. A set is one process a mode, all on the
+same processors. The 95 % bootstrap interval is over the rounds of all sets. 'plain twin' is a process that nothing
+happens to: what a figure can tell at best.
 """
 import argparse
 import collections
@@ -15,6 +17,7 @@ import functools
 import glob
 import gzip
 import json
+import math
 import os
 import random
 import statistics
@@ -23,8 +26,10 @@ import sys
 
 DOORS = ('CUDA_INJECTION64_PATH', 'NVTX_INJECTION64_PATH', 'PYTHONPATH')
 HERE = os.path.dirname(os.path.abspath(__file__))
-STEPS = 10      # of a block; the first is dropped
-OUTSIDE = 2     # blocks before each window
+STEPS = 6       # of a block; the first is dropped
+PLAIN_EVERY = 4     # blocks
+TORCH_EVERY = 4     # rounds: it takes seconds to begin and to end
+SET_CPUS = 4
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
 WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
 # Whose memory is measured, which takes a start one after the other.
@@ -35,9 +40,10 @@ IDLE = {'idle': ['--skip-first', '0', '--wait', '1000000000'], 'on demand': ['--
 
 
 class Worker:
-    def __init__(self, kind, prefix=(), env=None):
+    def __init__(self, kind, cpus, prefix=(), env=None):
+        pinned = ['taskset', '-c', ','.join(map(str, cpus))]    # the program, not gtrace
         self.proc = subprocess.Popen(
-            [*prefix, sys.executable, os.path.join(HERE, 'bench_worker.py'), kind],
+            [*prefix, *pinned, sys.executable, os.path.join(HERE, 'bench_worker.py'), kind],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
 
     def ask(self, op, steps=0):
@@ -60,21 +66,31 @@ def interval(values, repeats=4000):
 
 
 def percentile(values, share):
+    if not values:      # none was drawn
+        return math.nan
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def level(sets, mode, when, share):
-    """Steps of a mode to those of the plain process beside it."""
-    def value(one, steps):
-        return percentile([ms for chosen in one for ms in getattr(chosen, steps)[mode, when]], share)
-    return value(sets, 'steps') / value(sets, 'plains')
+def level(rounds, mode, when, share):
+    """Steps of a mode to those of the plain processes at that time."""
+    def value(name):
+        return percentile([ms for one in rounds[when] for ms in one.get(name, ())], share)
+    return value(mode) / value('plain')
 
 
-def ratio(sets, of, repeats=2000):
-    """of(sets), and its 95 % bootstrap interval over the sets."""
+def ratio(sets, of, repeats=1000):
+    """of(rounds), and its 95 % bootstrap interval over the rounds of all sets."""
+    def rounds(choose):
+        found = collections.defaultdict(list)
+        for one in sets:
+            for when, blocks in one.rounds.items():
+                found[when] += choose(blocks)
+        return of(found)
+
     rng = random.Random(1)
-    found = sorted(of(rng.choices(sets, k=len(sets))) for _ in range(repeats))
-    return of(sets), found[int(repeats * .025)], found[int(repeats * .975)]
+    values = [rounds(lambda blocks: rng.choices(blocks, k=len(blocks))) for _ in range(repeats)]
+    values = sorted(value for value in values if not math.isnan(value))
+    return rounds(lambda blocks: blocks), percentile(values, .025), percentile(values, .975)
 
 
 def print_ratios(text, sets, of):
@@ -84,18 +100,18 @@ def print_ratios(text, sets, of):
 
 def change(mode, when):
     """What a mode's own steps have become."""
-    return lambda share, sets: level(sets, mode, when, share) / level(sets, mode, 'before', share)
+    return lambda share, rounds: level(rounds, mode, when, share) / level(rounds, mode, 'before', share)
 
 
 class Set:
-    """A worker a mode, the step times of each mode and what the traced blocks answered."""
+    """A worker a mode; the step times by time (before, active, after), round and mode; and what traced blocks answered."""
 
-    def __init__(self, start, measure=False, export=False):
+    def __init__(self, start, cpus, measure=False, export=False):
         self.export, self.workers, self.before, self.device = export, {}, {}, {}
-        self.steps, self.plains = collections.defaultdict(list), collections.defaultdict(list)
+        self.rounds, self.blocks = collections.defaultdict(list), 0
         self.answers = collections.defaultdict(list)
         for name in sorted(start, key=lambda name: name not in MEASURED):
-            self.workers[name] = start[name]()
+            self.workers[name] = start[name](cpus)
             if not measure or name not in MEASURED:
                 continue    # they start all at once
             self.before[name] = self.workers[name].ask('memory')
@@ -108,41 +124,48 @@ class Set:
             worker.ask('memory')
 
     def block(self, name, when, op='block'):
+        """A block of steps, and now and then a plain one."""
         answer = self.workers[name].ask(op, STEPS)
-        self.steps[name, when] += answer['ms'][1:]
-        self.plains[name, when] += self.workers['plain'].ask('block', STEPS)['ms'][1:]
+        blocks = self.rounds[when][-1]
+        blocks[name] += answer['ms'][1:]
+        self.blocks += 1
+        if self.blocks % PLAIN_EVERY == 0 or not blocks['plain']:
+            blocks['plain'] += self.workers['plain'].ask('block', STEPS)['ms'][1:]
         return answer
 
-    def outside(self, name):
-        """Blocks outside of a window: before the first one, or after."""
-        for _ in range(OUTSIDE):
-            self.block(name, 'after' if self.answers[name] else 'before')
+    def begin_round(self, *times):
+        for when in times:
+            self.rounds[when].append(collections.defaultdict(list))
+
+    def untraced(self, names, rng):
+        self.begin_round('before')
+        for name in rng.sample(names, len(names)):
+            self.block(name, 'before')
 
     def traced(self, name):
-        """Torch takes seconds to export operators: one set shows how many."""
-        self.outside(name)
-        op = 'block' if name == 'plain twin' else 'exported' if name == 'torch' or self.export else 'traced'
+        """A window: gtrace's begins with one step of warm-up, after a block beside it."""
+        op = 'block'
+        if name in WINDOWS:
+            self.workers[name].ask('block', 1)
+        elif name != 'plain twin':  # torch takes seconds to export operators: one set shows how many
+            op = 'exported' if name == 'torch' or self.export else 'traced'
         self.answers[name].append(self.block(name, 'active', op))
+        self.block(name, 'after')
 
-    def window(self, name):
-        self.outside(name)
-        self.workers[name].ask('block', 1)
-        self.answers[name].append(self.block(name, 'active'))
+    def round(self, names, rng):
+        self.begin_round('active', 'after')
+        for name in rng.sample(names, len(names)):
+            self.traced(name)
 
-    def round(self, rng):
-        modes = [*(functools.partial(self.window, name) for name in WINDOWS),
-                 *(functools.partial(self.traced, name) for name in ('plain twin', 'floor', *TORCHS))]
-        rng.shuffle(modes)
-        for mode in modes:
-            mode()
-
-    def loaded(self, blocks=3):
+    def loaded(self, rounds, rng):
         """The library comes in between the blocks of these processes."""
         for when in 'before', 'active':
             for name in IDLE if when == 'active' else ():
                 self.workers[name].ask('load')
-            for name in [*IDLE] * blocks:
-                self.block(name, when)
+            for _ in range(rounds):
+                self.begin_round(when)
+                for name in rng.sample([*IDLE], len(IDLE)):
+                    self.block(name, when)
 
     def close(self):
         for worker in self.workers.values():
@@ -211,60 +234,72 @@ def main():
     parser.add_argument('floor')
     parser.add_argument('launches')
     parser.add_argument('outdir')
-    parser.add_argument('--sets', type=int, default=8)
-    parser.add_argument('--rounds', type=int, default=2, help='of each set; the first has no gtrace after')
+    parser.add_argument('--sets', type=int, default=4)
+    parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
     parser.add_argument('--quick', action='store_true', help='step times only, of processes that start all at once')
     args = parser.parse_args()
     os.makedirs(args.outdir, exist_ok=True)
+    processors = sorted(os.sched_getaffinity(0))
 
     def gtrace_run(name, options):
         return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api', *options,
                 '--']
 
-    def windows(wait, active):
-        return ['--skip-first', '0', '--wait', str(wait), '--warmup', '1', '--active', str(active), '--repeat', '0']
+    def windows(skip, wait, active):
+        return ['--skip-first', str(skip), '--wait', str(wait), '--warmup', '1', '--active', str(active), '--repeat',
+                '0', '--skip-first-wait']
+
+    def cpus_of(number):
+        return processors[number % args.sets::args.sets][:SET_CPUS]
 
     def window_of(number, mode):
-        return lambda: Worker('gtrace', gtrace_run('%s%d' % (mode, number),
-                                                   [*windows(OUTSIDE * STEPS, STEPS), *WINDOWS[mode]]))
+        prefix = gtrace_run('%s%d' % (mode, number), [*windows(args.rounds * STEPS, STEPS, STEPS), *WINDOWS[mode]])
+        return lambda cpus: Worker('gtrace', cpus, prefix)
+
+    def plain(cpus):
+        return Worker('plain', cpus)
 
     def start(number):
         return Set({
-            'plain': lambda: Worker('plain'),
-            'plain twin': lambda: Worker('plain'),
-            'floor': lambda: Worker('floor', env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
+            'plain': plain,
+            'plain twin': plain,
+            'floor': lambda cpus: Worker('floor', cpus, env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
             **{mode: window_of(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
-        }, measure=not number and not args.quick, export=not number and not args.quick)
+        }, cpus_of(number), measure=not number and not args.quick, export=not number and not args.quick)
 
     def idle(options):
         hidden = [word for name in DOORS for word in ('-u', name)]
-        return lambda: Worker('late', [*gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden])
+        prefix = [*gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden]
+        return lambda cpus: Worker('late', cpus, prefix)
 
-    sets, rng = [start(number) for number in range(args.sets)], random.Random(2)
-    loads = [Set({'plain': lambda: Worker('plain'), **{name: idle(options) for name, options in IDLE.items()}})
-             for _ in range(args.sets * 2)]
+    rng = random.Random(2)
+    sets = [start(number) for number in range(args.sets)]
+    loads = [Set({'plain': plain, **{name: idle(options) for name, options in IDLE.items()}}, cpus_of(number))
+             for number in range(args.sets * 2)]
     for one in sets + loads:
         one.await_start()
-    for _ in range(args.rounds):
-        for one in sets:
-            one.round(rng)
+    some = ['plain twin', 'floor', *WINDOWS]
+    for when in 'before', 'active':
+        for number in range(args.rounds):
+            names = some + [*TORCHS] * (number % TORCH_EVERY == 0)
+            for one in sets:
+                one.untraced(names, rng) if when == 'before' else one.round(names, rng)
     for one in loads:
-        one.loaded()
+        one.loaded(args.rounds // 2, rng)
         one.close()
     with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
-        json.dump([[{' '.join(key): ms for key, ms in times.items()} for times in (one.steps, one.plains)]
-                   for one in sets + loads], log)
-    def active(mode):
-        return percentile([ms for one in sets for ms in one.steps[mode, 'active']], .25)
+        json.dump([one.rounds for one in sets + loads], log)
+    def steps_of(mode, times=('before', 'active', 'after')):
+        return [ms for one in sets for when in times for blocks in one.rounds[when] for ms in blocks[mode]]
 
     first = sets[0]
     after = {name: worker.ask('memory') for name, worker in first.workers.items()}
 
     print('step time to that of the same process before, %d rounds of each of %d sets (95 %% interval): '
           '10th percentile, 25th percentile' % (args.rounds, args.sets))
-    traced = ('plain twin', 'floor', *WINDOWS, *TORCHS)
+    traced = (*some, *TORCHS)
     for mode in IDLE:
         print_ratios(mode + ', loaded', loads, change(mode, 'active'))
     for mode in traced:
@@ -273,15 +308,14 @@ def main():
                  change('floor', 'active')(*what))
     for mode in traced:
         print_ratios(mode + ', after', sets, change(mode, 'after'))
-    print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(
-        percentile([ms for one in sets for times in one.plains.values() for ms in times], share)
-        for share in (.1, .25, .5)))
+    print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(percentile(steps_of('plain'), share)
+                                                              for share in (.1, .25, .5)))
 
-    base = active('gtrace')
+    base = percentile(steps_of('gtrace', ['active']), .25)
     torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
     for mode in WINDOWS:
         found = files_of(sets, mode, args.outdir)
-        over = (active(mode) - base) * 1e6
+        over = (percentile(steps_of(mode, ['active']), .25) - base) * 1e6
         print('%-7s %d of %d files complete, %.1f ms (median) and %.1f ms (max) after the window; %.0f bytes, %.2f an '
               'event, %.2f of torch.profiler with CUDA alone; gtrace itself %.1f MiB%s' % (
                   mode, found['complete'], len(found['bytes']), statistics.median(found['delays']),
@@ -301,7 +335,7 @@ def main():
     plains = [one.workers.pop('plain') for one in sets]
     for one in sets:
         one.close()
-    workers = [Worker('gtrace', gtrace_run('after%d' % number, [*windows(4, 3), *WINDOWS['gtrace']]))
+    workers = [Worker('gtrace', cpus_of(number), gtrace_run('after%d' % number, [*windows(4, 4, 3), *WINDOWS['gtrace']]))
                for number in range(args.sets)]
     traced, untraced = after_steps(workers, plains, -(-args.windows // args.sets))
     for name, values in (('plain', untraced), ('after a window', traced)):

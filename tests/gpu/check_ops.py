@@ -27,13 +27,19 @@ def summary_of(gtrace, path):
     return json.loads(done.stdout)['files'][0]['ops']
 
 
+def same(ours, theirs):
+    """torch.profiler now and then has one call too many, such as of layer_norm but not of the operator in it."""
+    steps = LAST - FIRST + 1
+    return ours == theirs or (ours and theirs and ours[0] % steps == 0 and theirs == (ours[0] + 1, ours[1]))
+
+
 def compare(ours, theirs):
     """What differs, as lines, and the number of rows that were compared."""
     got = {(r['name'], r['user_annotation']): (r['calls'], r['flops']) for r in ours if r['device'] == 'CPU'}
     want = {(r['name'], r['user']): (r['count'], r['flops']) for r in theirs if r['device'] == 'CPU'}
     rows = sorted(row for row in set(got) | set(want) if not NO_OPERATOR.match(row[0]) and not OF_ONE.match(row[0]))
     differ = ['%s: (calls, FLOPs) %s, torch.profiler %s' % (row, got.get(row), want.get(row))
-              for row in rows if got.get(row) != want.get(row)]
+              for row in rows if not same(got.get(row), want.get(row))]
     mine = sum(r['calls'] for r in ours if r['device'] != 'CPU' and not r['user_annotation'])
     torchs = sum(r['count'] for r in theirs if r['device'] != 'CPU' and not r['user'])
     if mine != torchs:
