@@ -38,7 +38,8 @@ def test_signal_inside_the_window(case):
 
 
 def test_exec_inside_the_window(case):
-    """Likewise, and what became of the program is known while the other one runs."""
+    """Likewise, and what became of the program is known while the other one runs. It may have taken with it what
+    the GPU did last, which is said."""
     fifo = os.path.join(case.directory, 'fifo')
     os.mkfifo(fifo)
     script = (f'import os, sys\n'
@@ -52,7 +53,7 @@ def test_exec_inside_the_window(case):
             said = next((line for line in process.stderr if 'not complete' in line), '')
         result = case.finish(process)
     check('the program executed another one' in said, said, result)
-    trace = result.trace().expect_checked().expect_incomplete()
+    trace = result.trace().expect_incomplete()
     check(set([3, 4, 5]) <= set(trace.step_numbers()), trace.step_numbers())
     check('executed another one' in trace.health['reason'], trace.health)
 
