@@ -395,6 +395,20 @@ static bool has_stepless(const struct run_report *report)
 	return false;
 }
 
+/* What was asked for comes with a GPU alone; a program on the CPU can have a range, a step or a
+ * trigger. */
+static bool lacked_gpu(const struct run_report *report)
+{
+	const struct run_options *options = report->options;
+
+	if (report->gpu_clients)
+		return false;
+	if (!strstr(options->activities, "cpu"))
+		return true;
+	return !report->last_step && !options->schedule.capture && !options->schedule.on_demand &&
+	       (options->step_source == RUN_STEP_AUTO || options->step_source == RUN_STEP_NONE);
+}
+
 /* No trace was written. */
 static void explain_nothing(const struct run_report *report)
 {
@@ -411,8 +425,7 @@ static void explain_nothing(const struct run_report *report)
 		warn("nothing is traced: no process used CUDA or an operator of PyTorch");
 		return;
 	}
-	if (!report->gpu_clients &&
-	    (!report->last_step || !strstr(report->options->activities, "cpu"))) {
+	if (lacked_gpu(report)) {
 		warn("nothing is traced: the program did not use a GPU");
 		return;
 	}

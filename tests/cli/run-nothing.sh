@@ -6,4 +6,11 @@ gtrace run -q -- "$SIMGPU/train" --steps 2
 gtrace run -q --step-source api -- "$SIMGPU/train" --marks none
 gtrace run -q -- "$SIMGPU/train" --marks none
 gtrace run -q --step-range nothing-is-called-so -- "$SIMGPU/train" --marks none
+# Without a GPU, too: it is not for want of one that these never came.
+unset LD_LIBRARY_PATH
+cpu=(python3 -c 'import gtrace; gtrace.range("a").__enter__()')
+gtrace run -q --capture-range nvtx:nothing -- "${cpu[@]}"
+gtrace run -q --delay 1h -- "${cpu[@]}"
+gtrace run -q --step-source api -- "${cpu[@]}"
+gtrace run -q --capture-range nvtx:nothing --activities gpu -- "${cpu[@]}"
 ls
