@@ -1,5 +1,8 @@
 #include "base.h"
 #include "die.h"
+#include "env.h"
+#include "launch.h"
+#include "preflight.h"
 #include "run_exec.h"
 #include "run_options.h"
 
@@ -17,6 +20,30 @@ void run_exec(char *const *argv, char *const *environment)
 	    "run: cannot execute '%s': %s", argv[0], strerror(code));
 }
 
+/*
+ * A script that imports gtrace finds it also when it is not traced; without the path of the
+ * injection all in it does nothing. NULL: as it is.
+ */
+static char **untraced_environment(void)
+{
+	struct gt_preflight preflight;
+	struct gt_err err;
+	struct gt_envvar vars[] = { { "PYTHONPATH", NULL }, { GT_ENV_INJECTION, NULL } };
+	char **environment, *path;
+
+	if (getenv(GT_ENV_SOCKET)) /* a gtrace around this one traces it */
+		return NULL;
+	if (gt_preflight_find(&preflight, getenv(GT_ENV_INJECTION), &err) < 0)
+		return NULL;
+	path = gt_preflight_python_path(&preflight, getenv("PYTHONPATH"));
+	if (!path)
+		return NULL;
+	vars[0].value = path;
+	environment = gt_environment_new(environ, vars, ARRAY_SIZE(vars));
+	free(path);
+	return environment;
+}
+
 void run_untraced(char *const *argv, const char *fmt, ...)
 {
 	char *why = NULL;
@@ -28,5 +55,5 @@ void run_untraced(char *const *argv, const char *fmt, ...)
 	va_end(args);
 	warn("not tracing: %s", why ? why : "out of memory");
 	free(why);
-	run_exec(argv, NULL);
+	run_exec(argv, untraced_environment());
 }

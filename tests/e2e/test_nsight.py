@@ -253,6 +253,17 @@ def test_no_nsys(case):
     nothing_is_written(case)
 
 
+def test_no_nsys_but_the_module(case):
+    """A script that imports gtrace runs untraced, too."""
+    nsys = Nsys(case)
+    if shutil.which('nsys'):
+        return
+    script = 'import gtrace\nfor _ in range(6):\n    gtrace.step()\nprint("steps made")'
+    result = nsys.run([], [*case.python(), '-c', script], on_path=False)
+    check('not tracing' in result.stderr and 'steps made' in result.stdout, result)
+    nothing_is_written(case)
+
+
 def test_only_the_driver(case):
     """A runtime that is linked statically cannot be found."""
     nsys = Nsys(case)
