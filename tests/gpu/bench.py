@@ -41,13 +41,13 @@ IDLE = {'idle': ['--skip-first', '0', '--wait', '1000000000'], 'on demand': ['--
 
 class Worker:
     def __init__(self, kind, cpus, prefix=(), env=None):
-        pinned = ['taskset', '-c', ','.join(map(str, cpus))]    # the program, not gtrace
+        self.cpus = cpus
         self.proc = subprocess.Popen(
-            [*prefix, *pinned, sys.executable, os.path.join(HERE, 'bench_worker.py'), kind],
+            [*prefix, sys.executable, os.path.join(HERE, 'bench_worker.py'), kind],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
 
-    def ask(self, op, steps=0):
-        print(json.dumps({'op': op, 'steps': steps}), file=self.proc.stdin, flush=True)
+    def ask(self, op, steps=0, **more):
+        print(json.dumps({'op': op, 'steps': steps, **more}), file=self.proc.stdin, flush=True)
         line = self.proc.stdout.readline()
         if not line:
             raise SystemExit('a worker died with status %s' % self.proc.wait())
@@ -120,8 +120,9 @@ class Set:
                 [m['device_used'] for m in self.before.values() if m is not self.before[name]], default=0)
 
     def await_start(self):
+        """Of the program, not of gtrace, all threads are on these processors from now on."""
         for worker in self.workers.values():
-            worker.ask('memory')
+            worker.ask('pin', cpus=worker.cpus)
 
     def block(self, name, when, op='block'):
         """A block of steps, and now and then a plain one."""
@@ -280,28 +281,33 @@ def main():
              for number in range(args.sets * 2)]
     for one in sets + loads:
         one.await_start()
+
+    def save():
+        with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
+            json.dump([one.rounds for one in sets + loads], log)
+
+    print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
+    for one in loads:
+        one.loaded(args.rounds // 2, rng)
+        one.close()
+    save()
+    for mode in IDLE:
+        print_ratios(mode + ', loaded', loads, change(mode, 'active'))
     some = ['plain twin', 'floor', *WINDOWS]
     for when in 'before', 'active':
         for number in range(args.rounds):
             names = some + [*TORCHS] * (number % TORCH_EVERY == 0)
             for one in sets:
                 one.untraced(names, rng) if when == 'before' else one.round(names, rng)
-    for one in loads:
-        one.loaded(args.rounds // 2, rng)
-        one.close()
-    with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
-        json.dump([one.rounds for one in sets + loads], log)
+        save()
+
     def steps_of(mode, times=('before', 'active', 'after')):
         return [ms for one in sets for when in times for blocks in one.rounds[when] for ms in blocks[mode]]
 
     first = sets[0]
     after = {name: worker.ask('memory') for name, worker in first.workers.items()}
 
-    print('step time to that of the same process before, %d rounds of each of %d sets (95 %% interval): '
-          '10th percentile, 25th percentile' % (args.rounds, args.sets))
     traced = (*some, *TORCHS)
-    for mode in IDLE:
-        print_ratios(mode + ', loaded', loads, change(mode, 'active'))
     for mode in traced:
         print_ratios(mode, sets, change(mode, 'active'))
     print_ratios('gtrace / floor', sets, lambda *what: change('gtrace', 'active')(*what) /

@@ -29,6 +29,12 @@ PROFILERS = {
 }
 
 
+def pin(cpus):
+    for thread in os.listdir('/proc/self/task'):
+        os.sched_setaffinity(int(thread), cpus)
+    return {}
+
+
 def memory():
     with open('/proc/self/status') as status:
         host = {k: int(v.split()[0]) * 1024 for k, v in (line.split(':', 1) for line in status)
@@ -124,6 +130,8 @@ def main():
             answer = worker.block(command['steps'])
         elif command['op'] in ('traced', 'exported'):
             answer = worker.traced(command['steps'], command['op'] == 'exported')
+        elif command['op'] == 'pin':
+            answer = pin(command['cpus'])
         elif command['op'] == 'load':
             answer = worker.attach()
         else:
