@@ -431,14 +431,17 @@ static void explain_nothing(const struct run_report *report)
 	}
 	if (sched->capture) {
 		run_capture_describe(report->options, range, sizeof(range));
-		warn("nothing is traced: %s never came in a process that is traced", range);
+		if (report->options->capture == RUN_CAPTURE_TIME)
+			warn("nothing is traced: the program ended earlier than %s", range);
+		else
+			warn("nothing is traced: %s never came in a process that is traced", range);
 		return;
 	}
 	if (!report->last_step) {
 		warn("nothing is traced: no step was seen of --step-source %s; mark steps with "
-		     "gtrace_step() of gtrace.h or NVTX and --step-range, or use --step-source "
-		     "none",
-		     run_step_sources[report->options->step_source]);
+		     "gtrace_step() of gtrace.h or NVTX and --step-range%s",
+		     run_step_sources[report->options->step_source],
+		     sched->on_demand ? "" : ", or use --step-source none");
 		return;
 	}
 	if (sched->on_demand) {

@@ -246,9 +246,8 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 	if (!summary->gpu_count)
 		gt_buf_printf(out, "%sno GPU work\n", line);
 	if (summary->own.present && summary->own.complete)
-		gt_buf_printf(out,
-			      "%scomplete: nothing was dropped, every launch has its GPU work\n",
-			      line);
+		gt_buf_printf(out, "%scomplete: nothing was dropped%s\n", line,
+			      summary->gpu_count ? ", every launch has its GPU work" : "");
 	gt_summary_losses(summary, &losses);
 	out->failed |= losses.failed;
 	for (at = losses.data; at && at < losses.data + losses.len; at = end + 1) {

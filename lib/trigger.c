@@ -275,7 +275,8 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 					  plan->first_step, plan->first_step + plan->active - 1);
 	}
 	if (!trigger->collector->client_count)
-		return gt_err_set(err, -ESRCH, "no process is traced (any more)");
+		return gt_err_set(err, -ESRCH,
+				  "no process is traced yet, or any more: see 'gtrace ps'");
 	if (!ranks && request->at != GT_AT_STEP)
 		return gt_err_set(
 			err, -ENODATA,

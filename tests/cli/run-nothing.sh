@@ -12,5 +12,6 @@ cpu=(python3 -c 'import gtrace; gtrace.range("a").__enter__()')
 gtrace run -q --capture-range nvtx:nothing -- "${cpu[@]}"
 gtrace run -q --delay 1h -- "${cpu[@]}"
 gtrace run -q --step-source api -- "${cpu[@]}"
+gtrace run -q --step-source api --on-demand -- "${cpu[@]}"
 gtrace run -q --capture-range nvtx:nothing --activities gpu -- "${cpu[@]}"
 ls
