@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import random
+import re
 import select
 import signal
 import subprocess
@@ -156,6 +157,6 @@ def test_gtrace(case, rng):
             with gzip.open(path) as file:
                 json.load(file)
         except (EOFError, OSError, ValueError, zlib.error):
-            # A write was cut: the reader repairs that.
+            # A write was cut: the reader repairs that, and has what was written before, the names of processes at least.
             done = subprocess.run([case.gtrace_path, 'summary', path], capture_output=True, text=True)
-            check(done.returncode in (0, 1) and 'ampere' in done.stdout, done)
+            check(done.returncode in (0, 1) and re.search(r', [1-9]\d* events\n', done.stdout), done)
