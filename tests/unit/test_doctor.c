@@ -1,9 +1,9 @@
 /* What the doctor makes of a machine that is a directory here. */
 #include "base.h"
 #include "doctor.h"
+#include "remove_tree.h"
 
 #include <dlfcn.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,19 +22,11 @@ static int make_root(void **state)
 	return mkdtemp(root) ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int remove_root(void **state)
 {
 	(void)state;
 	gt_doctor_release(&doctor);
-	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return remove_tree(root);
 }
 
 /* A file below root, and the directories on the way to it. */

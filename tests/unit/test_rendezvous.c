@@ -1,10 +1,10 @@
 /* A session that meets others in a directory: what it makes of the files there, whoever wrote them.
  */
 #include "base.h"
+#include "remove_tree.h"
 #include "rendezvous.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -62,18 +62,10 @@ static int make_dir(void **state)
 	return !mkdtemp(dir) || uv_loop_init(&loop);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int remove_dir(void **state)
 {
 	(void)state;
-	return uv_loop_close(&loop) || nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return uv_loop_close(&loop) || remove_tree(dir);
 }
 
 static const char *path_of(const char *name)

@@ -4,9 +4,9 @@
  */
 #include "base.h"
 #include "clock.h"
+#include "remove_tree.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -180,18 +180,10 @@ static int make_dir(void **state)
 	return !mkdtemp(dir);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int remove_dir(void **state)
 {
 	(void)state;
-	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return remove_tree(dir);
 }
 
 /* false: it gave up. */
