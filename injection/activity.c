@@ -3,6 +3,7 @@
  * kernels' names, which are pointers into this process, are replaced by numbers where they stand,
  * and the collector has its turn.
  */
+#include "clock.h"
 #include "cupti_api.h"
 #include "events.h"
 
@@ -210,7 +211,7 @@ static void set_cleared(uint8_t on)
 
 static uint64_t CUPTIAPI real_time(void)
 {
-	return inj_clock_ns(CLOCK_REALTIME);
+	return gt_clock_ns(CLOCK_REALTIME);
 }
 
 /*

@@ -3,6 +3,7 @@
  * the other. The collector reads up to the chunk's used_bytes at any time.
  */
 #include "events.h"
+#include "clock.h"
 #include "torch_ops.h"
 
 #include <pthread.h>
@@ -190,7 +191,7 @@ bool inj_threads_launching(void)
 
 uint64_t inj_now_ns(void)
 {
-	return inj_clock_ns(CLOCK_REALTIME);
+	return gt_clock_ns(CLOCK_REALTIME);
 }
 
 void *inj_reserve(enum gt_event_type type, uint32_t size_bytes)

@@ -60,14 +60,6 @@ bool inj_threads_launching(void);
 
 int inj_events_init(void); /* 0 or -errno: no thread key is left */
 
-static inline uint64_t inj_clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * GT_NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 /* The calling thread's stream, NULL when it has none. */
 static inline struct inj_thread *inj_thread_self(void)
 {

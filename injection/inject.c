@@ -2,6 +2,7 @@
  * inject.c - the doors by which we get into a program, and the one session behind them.
  */
 #include "capture.h"
+#include "clock.h"
 #include "events.h"
 #include "env.h"
 #include "nsight.h"
@@ -231,8 +232,8 @@ static int say_hello(int arena_fd)
 		(const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
 	struct gt_msg_hello hello = {
 		.arena_bytes = inj_arena->arena_bytes,
-		.realtime_ns = inj_clock_ns(CLOCK_REALTIME),
-		.monotonic_ns = inj_clock_ns(CLOCK_MONOTONIC),
+		.realtime_ns = gt_clock_ns(CLOCK_REALTIME),
+		.monotonic_ns = gt_clock_ns(CLOCK_MONOTONIC),
 		.pid = (uint32_t)getpid(),
 		.ppid = (uint32_t)getppid(),
 		.rank = inj_config.rank.rank,

@@ -7,6 +7,7 @@
  */
 #include "calls.h"
 #include "capture.h"
+#include "clock.h"
 #include "cupti_api.h"
 #include "events.h"
 #include "py_stacks.h"
@@ -93,7 +94,7 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 		atomic_store_explicit(&graph_seen, true, memory_order_relaxed);
 	}
 	open->step = inj_step_now();
-	open->start_ns = inj_clock_ns(CLOCK_REALTIME);
+	open->start_ns = gt_clock_ns(CLOCK_REALTIME);
 }
 
 /* In the driver a launch is one call, whichever the program made. */
@@ -129,7 +130,7 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	if (data->functionReturnValue)
 		memcpy(&result, data->functionReturnValue, sizeof(result));
 
-	end_ns = inj_clock_ns(CLOCK_REALTIME);
+	end_ns = gt_clock_ns(CLOCK_REALTIME);
 	stack_id = inj_call_stack(end_ns - GT_MIN(end_ns, open->start_ns));
 	ev = inj_event_begin(self, sizeof(*ev));
 	if (!ev)

@@ -3,6 +3,7 @@
  * some tens of microseconds once a window, after it; whatever goes wrong, not for long.
  */
 #include "quiet.h"
+#include "clock.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -37,12 +38,12 @@ static void pause_ns(long ns)
 
 void inj_quiet_wait(struct inj_thread *self, uint32_t generation)
 {
-	uint64_t end_ns = inj_clock_ns(CLOCK_MONOTONIC) + QUIET_WAIT_NS;
+	uint64_t end_ns = gt_clock_ns(CLOCK_MONOTONIC) + QUIET_WAIT_NS;
 
 	inj_launch_ends(self);
 	while (atomic_load_explicit(&inj_quiet_wanted, memory_order_acquire)) {
 		/* The control thread hangs: nobody is to wait for it again. */
-		if (inj_clock_ns(CLOCK_MONOTONIC) > end_ns)
+		if (gt_clock_ns(CLOCK_MONOTONIC) > end_ns)
 			inj_quiet_end();
 		sched_yield(); /* to those within a launch */
 	}
@@ -57,9 +58,9 @@ static bool becomes_quiet(void)
 	/* Either a thread sees that, or we see that it launches. */
 	if (!has_membarrier || !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		pause_ns(TRY_NS / 4);
-	end_ns = inj_clock_ns(CLOCK_MONOTONIC) + TRY_NS;
+	end_ns = gt_clock_ns(CLOCK_MONOTONIC) + TRY_NS;
 	while (inj_threads_launching()) {
-		if (inj_clock_ns(CLOCK_MONOTONIC) > end_ns)
+		if (gt_clock_ns(CLOCK_MONOTONIC) > end_ns)
 			return false;
 		pause_ns(LOOK_NS);
 	}
