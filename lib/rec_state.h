@@ -72,9 +72,9 @@ struct gt_window {
 	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
 	uint64_t last_ns;  /* latest host time in it */
 
-	bool own_steps;     /* it is a captured range, with the program's own steps: */
-	uint64_t own_first; /* numbers of the ranges that these are */
-	uint64_t own_last;
+	bool own_steps;         /* it is a captured range, divided by the program's own steps */
+	uint64_t own_first;     /* of these the first */
+	uint64_t top_step;      /* the last step that has a range */
 	bool closed;            /* no launch can belong to it any more, but for those under way */
 	bool told;              /* the target said so */
 	bool drained;           /* every launch has its record */

@@ -64,14 +64,14 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 	if (!range)
 		return NULL;
 	window->steps[window->step_count++] = range;
-	window->own_last = GT_MAX(window->own_last, step);
+	window->top_step = GT_MAX(window->top_step, step);
 	return range;
 }
 
 void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint64_t *ret_last)
 {
 	*ret_first = window->own_steps ? window->own_first : window->first_step;
-	*ret_last = window->own_steps ? window->own_last : window->last_step;
+	*ret_last = window->own_steps ? window->top_step : window->last_step;
 }
 
 /* Close the steps before 'until' whose end is marked; all when the window is 'over'. */

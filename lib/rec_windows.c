@@ -382,9 +382,13 @@ void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 static void cut_window(struct gt_recorder *rec, struct gt_window *window, uint64_t next)
 {
 	const char *by = atomic_load(&rec->stopped_by);
-	bool in_last = next > window->last_step;
 	bool to_the_end = window->id == GT_WHOLE_ID || window->own_steps;
+	bool in_last;
 
+	/* The program may have been further by the time that the target told it. */
+	if (by && !to_the_end)
+		next = GT_MAX(next, window->top_step + 1);
+	in_last = next > window->last_step;
 	if (in_last && (gt_arena_step(rec->arena) > window->last_step || (!by && to_the_end)))
 		return;
 	if (window->id != GT_WHOLE_ID && next <= window->first_step)

@@ -228,6 +228,28 @@ static void stopped_in_the_window(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* The program was in a later step before that was told: what was read of it stays, as a step. */
+static void stopped_a_step_ago(void **state)
+{
+	(void)state;
+	config.schedule.active = 5;
+	start();
+	steps_to(3);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	ab_kernel(&ab, 1, AB_MS(32));
+	ab_flush(&ab);
+	gt_recorder_stop(rec, "a test");
+	drain(33);
+	phase(GT_WHAT_CLOSE, 0, 3, 35);
+	phase(GT_WHAT_OFF, 0, 3, 36);
+	finish(true, 40);
+	assert_true(report.closed[0].complete);
+	assert_int_equal(report.closed[0].last_step, 3);
+	assert_string_equal(only_trace()->warning,
+			    "stopped by a test in step 3, before the window's last step");
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
 /* It did not answer. */
 static void stopped_in_vain(void **state)
 {
@@ -427,6 +449,7 @@ int main(void)
 		TEST(killed),
 		TEST(killed_with_held_records),
 		TEST(stopped_in_the_window),
+		TEST(stopped_a_step_ago),
 		TEST(stopped_in_vain),
 		TEST(killed_after_the_window),
 		TEST(yields),
