@@ -74,10 +74,11 @@ class Told:
             self.read(left)
 
 
-def start(case, command, **environment):
+def start(case, command, pass_fds=(), **environment):
     read_fd, write_fd = os.pipe()
     options = ['--skip-first', 0, '--wait', 1, '--warmup', 1, '--active', 1000]
-    started = case.started(options, [*command, '--tell-fd', str(write_fd)], pass_fds=[write_fd], **environment)
+    started = case.started(options, [*command, '--tell-fd', str(write_fd)], pass_fds=[write_fd, *pass_fds],
+                           **environment)
     return started, read_fd, write_fd
 
 
@@ -137,16 +138,19 @@ def test_gtrace(case, rng):
     """The target goes on to its own end. The file, if there is one and it is not empty (it was made that
     moment), loads, or can be repaired."""
     adopt_orphans()
-    started, read_fd, write_fd = start(case, command(case, '--exit-status', 7))
-    with started as process, os.fdopen(read_fd):
+    gate_fd, open_fd = os.pipe()
+    started, read_fd, write_fd = start(case, command(case, '--exit-status', 7, '--wait-fd', str(gate_fd)), [gate_fd])
+    with started as process, os.fdopen(read_fd), os.fdopen(gate_fd), os.fdopen(open_fd):
         os.close(write_fd)
+        os.write(open_fd, bytes(STEPS - 1))  # it waits in its last step until gtrace is gone
         told = Told(read_fd)
         told.read_until(rng.randrange(40))
         told.read_for(rng.random() * 3 * STEP_S)
         os.kill(process.pid, signal.SIGKILL)
+        process.wait()  # the target is ours only when its parent is gone
+        os.write(open_fd, bytes(1))
         while told.read(10):
             pass
-        process.wait()  # the target is ours only when its parent is gone
         _, status = os.waitpid(told.pid, 0)
     check_equal(os.waitstatus_to_exitcode(status), 7, 'status of the target')
     check_equal(told.begun, STEPS - 1, 'the last step of the target')

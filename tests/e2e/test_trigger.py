@@ -205,8 +205,10 @@ def test_stop(case):
 def stopped_in_window(case, faults):
     with running(case, ['--on-demand'], faults=faults) as process:
         wait_for_steps(case)
-        ask(case, 'trigger', '--active', 100000)
-        wait_for('window', lambda: sessions(case)[0]['phase'] == 'tracing')
+        first = steps_of(ask(case, 'trigger', '--active', 100000)[1])[0]
+        # A whole step, so that all that a step does is in it.
+        wait_for('steps of the window', lambda: sessions(case)[0]['step'] > first + 1)
+        check_equal(sessions(case)[0]['phase'], 'tracing', 'phase')
         ask(case, 'stop')
         wait_for_files(case, 1)
         check(process.poll() is None, 'the program has ended')
@@ -214,7 +216,7 @@ def stopped_in_window(case, faults):
     check('killed' not in result.stderr, result)
     trace = result.trace('train-rank0-cycle1.trace.json.gz')
     said = f"stopped by 'gtrace stop' in step {trace.step_numbers()[-1]}, before the window's last step"
-    check(said in trace.health['warnings'], trace.health)
+    check(said in trace.health["warnings"], trace.step_numbers()[-3:], trace.health)
     return trace
 
 
@@ -351,11 +353,24 @@ def test_hostile_control(case):
 # ---- several ranks ----
 
 def ranks_of(case, first, count, world, speed):
-    """A shell that runs ranks, each as fast as it likes."""
-    one = 'RANK={} WORLD_SIZE={} {} --steps 1000000 --step-us {} &'
+    """A shell that runs ranks, each as fast as it likes; each tells in a file of its steps."""
+    one = 'RANK={0} WORLD_SIZE={1} {2} --steps 1000000 --step-us {3} --tell-fd 9 9>{4}-{0} &'
     train = os.path.join(case.simgpu, 'train')
-    return ['sh', '-c', ' '.join(one.format(rank, world, train, speed(rank))
+    told = os.path.join(case.directory, 'told')
+    return ['sh', '-c', ' '.join(one.format(rank, world, train, speed(rank), told)
                                  for rank in range(first, first + count)) + ' wait']
+
+
+def told_steps(case):
+    """By process: the step that each rank has begun by its own account."""
+    steps = {}
+    for name in os.listdir(case.directory):
+        if name.startswith('told-'):
+            with open(os.path.join(case.directory, name)) as file:
+                lines = file.read().split('\n')[:-1]
+            pid, = [line.split()[1] for line in lines if line.startswith('pid ')]
+            steps[int(pid)] = max((int(line.split()[1]) for line in lines if line.startswith('begin ')), default=0)
+    return steps
 
 
 @contextlib.contextmanager
@@ -478,8 +493,10 @@ def test_ranks_that_all_end_before_the_window(case):
         ask(case, 'trigger', '--at-step', 1000000)
         victim = max(found['processes'][1:])
         os.kill(victim, signal.SIGKILL)
-        step = wait_for('its end', lambda: [s for s in sessions(case) if s['ranks'] == 3])[0]['step']
-        wait_for('later steps', lambda: sessions(case)[0]['step'] > step)
+        wait_for('its end', lambda: [s for s in sessions(case) if s['ranks'] == 3])
+        # Its mark of the step after the one it told of may just have been made.
+        last = told_steps(case)[victim] + 1
+        wait_for('later steps', lambda: all(step > last for pid, step in told_steps(case).items() if pid != victim))
     stderr = case.finish(process).stderr
     check(re.search(rf'window 1, steps 1000000 to 1000002, never began: rank \d \(process {victim}\) '
                     r'was killed in step \d+; the other 3 came to step \d+', stderr), stderr)
