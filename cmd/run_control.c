@@ -16,6 +16,7 @@ static const char *describe_phase(const struct run_control *control,
 				  const struct gt_client_info *leader)
 {
 	bool warming_up = false, tracing = false, finishing = false, waiting = false;
+	bool captures = control->options->schedule.capture; /* no step is to come first */
 
 	for (size_t i = 0; i < control->collector->client_count; i++) {
 		const struct gt_client_info *info = gt_client_info(control->collector->clients[i]);
@@ -23,12 +24,13 @@ static const char *describe_phase(const struct run_control *control,
 		tracing |= info->phase == GT_PHASE_ACTIVE;
 		warming_up |= info->phase == GT_PHASE_WARMUP;
 		finishing |= info->open_cycle != 0;
-		waiting |= info->phase == GT_PHASE_IDLE && info->step_source != GT_STEP_NONE;
+		waiting |= info->phase == GT_PHASE_IDLE &&
+			   (info->step_source != GT_STEP_NONE || captures);
 	}
 	if (control->stopped)
 		return "stopped";
 	if (!leader)
-		return "starting";
+		return waiting ? "waiting" : "starting";
 	if (tracing || warming_up)
 		return tracing ? "tracing" : "warming up";
 	if (finishing || waiting)
@@ -52,6 +54,8 @@ static void tell_status(struct run_control *control, struct gt_fields *fields)
 	pid_t pid;
 	uint64_t step = gt_trigger_step(&control->trigger, &ranks);
 
+	if (control->stopped) /* what processes do since then is not seen */
+		step = control->stopped_step;
 	gt_fields_add(fields, "session", "%s", gt_session_name(control->session));
 	gt_fields_add(fields, "pid", "%d", (int)getpid());
 	gt_fields_add(fields, "host", "%s", control->host);
@@ -218,12 +222,14 @@ static void trigger_for(struct run_control *control, struct gt_control_peer *pee
 static void stop(struct run_control *control, struct gt_control_peer *peer)
 {
 	struct gt_fields answer = { .len = 0 };
+	unsigned int ranks;
 
 	if (control->stopped) {
 		answer_failure(peer, "it was stopped already");
 		return;
 	}
 	control->stopped = true;
+	control->stopped_step = gt_trigger_step(&control->trigger, &ranks);
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
 	gt_collector_stop(control->collector, "'gtrace stop'");

@@ -32,8 +32,9 @@ struct run_control {
 	struct gt_control_peer *asking; /* for the trigger; NULL: nobody on this machine */
 	struct gt_fields answer;        /* to it, in the making */
 	bool from_rendezvous;
-	bool stopped; /* by gtrace stop */
-	bool open;    /* the control socket */
+	bool stopped;          /* by gtrace stop */
+	uint64_t stopped_step; /* and in which step */
+	bool open;             /* the control socket */
 	bool started;
 };
 

@@ -194,8 +194,13 @@ def test_stop(case):
         wait_for_steps(case)
         ask(case, 'trigger')
         wait_for_files(case, 1)
+        step = sessions(case)[0]['step']
         ask(case, 'stop')
-        check_equal(sessions(case)[0]['phase'], 'stopped', 'phase')
+        found, = sessions(case)
+        check_equal(found['phase'], 'stopped', 'phase')
+        check(found['step'] >= step > 0, 'step', found['step'], 'after', step)
+        wait_for('the end of tracing', lambda: sessions(case)[0]['ranks'] == 0)
+        check_equal(sessions(case)[0]['step'], found['step'], 'step in which it was stopped')
         check('was stopped' in ask(case, 'trigger', status=1)[1], 'trigger')
         check('already' in ask(case, 'stop', status=1)[1], 'stop again')
         check(process.poll() is None, 'the program has ended')
@@ -304,6 +309,15 @@ def test_no_steps_to_show(case, option, value):
         check_equal(found['step'], None, 'step')
         title, row = ask(case, 'ps')[0].splitlines()
         check_equal(row.split()[title.split().index('step')], '-', 'step')
+
+
+@each(of_time=['--delay', '1h'], of_nvtx=['--capture-range', 'nvtx:^never$'])
+def test_waiting_for_a_range(case, option, value):
+    """As long as there was none, which no step and no GPU work tells of."""
+    with running(case, [option, value]):
+        wait_for('waiting', lambda: [s for s in sessions(case) if s['phase'] == 'waiting'])
+        title, row = ask(case, 'ps')[0].splitlines()
+        check_equal(row.split()[title.split().index('phase')], 'waiting', 'phase')
 
 
 def test_killed_session_leaves_nothing(case):
