@@ -116,6 +116,13 @@ static inline void steps_to(uint32_t last)
 		step(number);
 }
 
+/* A kernel that runs half a millisecond after its launch. */
+static inline void launch_and_kernel(uint32_t number, uint32_t correlation, double ms)
+{
+	ab_launch(&ab, MAIN, number, correlation, AB_MS(ms));
+	ab_kernel(&ab, correlation, AB_MS(ms + 0.5));
+}
+
 /* The target says that cycle 0 has closed (at 40 ms), and two drains later all is read. */
 static inline void close_cycle(double ms)
 {

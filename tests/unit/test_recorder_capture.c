@@ -2,10 +2,9 @@
 #include "base.h"
 #include "recorder_rig.h"
 
-static void launch_and_kernel(uint32_t correlation, double ms)
+static void work_of_this_step(uint32_t correlation, double ms)
 {
-	ab_launch(&ab, MAIN, atomic_load(&ab.hdr->step), correlation, AB_MS(ms));
-	ab_kernel(&ab, correlation, AB_MS(ms + 0.5));
+	launch_and_kernel(atomic_load(&ab.hdr->step), correlation, ms);
 }
 
 /* A range begins, which a mark precedes, or ends. */
@@ -60,17 +59,17 @@ static void steps_within(void **state)
 {
 	(void)state;
 	begin_captured();
-	launch_and_kernel(1, 2);
+	work_of_this_step(1, 2);
 	own(6, 5);
 	mark(10);
-	launch_and_kernel(2, 12);
+	work_of_this_step(2, 12);
 	own(7, 20);
-	launch_and_kernel(3, 21);
+	work_of_this_step(3, 21);
 	drain(25); /* a step that has ended is written */
 	own(8, 30);
-	launch_and_kernel(4, 35);
+	work_of_this_step(4, 35);
 	mark(40);
-	launch_and_kernel(5, 45);
+	work_of_this_step(5, 45);
 	own(9, 50);
 	end_range(0, 3, 41);
 	/* Cut where the range begins and ends, and numbered as the program counts. */
@@ -94,7 +93,7 @@ static void closed_says_them(void **state)
 	own(6, 5);
 	mark(10);
 	own(7, 20);
-	launch_and_kernel(1, 21);
+	work_of_this_step(1, 21);
 	mark(40);
 	ab_flush(&ab);
 	phase(GT_WHAT_CLOSE, 0, 3, 41);
@@ -112,7 +111,7 @@ static void nothing_behind_the_last_mark(void **state)
 	(void)state;
 	begin_captured();
 	mark(10);
-	launch_and_kernel(1, 12);
+	work_of_this_step(1, 12);
 	own(1, 20);
 	own(2, 39.99);
 	mark(40);
@@ -127,7 +126,7 @@ static void no_steps_within(void **state)
 	(void)state;
 	begin_captured();
 	mark(10);
-	launch_and_kernel(1, 12);
+	work_of_this_step(1, 12);
 	mark(40);
 	own(1, 41); /* the first one, but too late */
 	end_range(0, 3, 41);
@@ -156,14 +155,14 @@ static void two_ranges(void **state)
 	start();
 	own(1, 5);
 	mark(10);
-	launch_and_kernel(1, 12);
+	work_of_this_step(1, 12);
 	mark(20);
 	own(2, 25);
 	end_range(0, 3, 21);
 	mark(300);
-	launch_and_kernel(2, 310);
+	work_of_this_step(2, 310);
 	own(3, 320);
-	launch_and_kernel(3, 330);
+	work_of_this_step(3, 330);
 	mark(340);
 	end_range(1, 6, 341);
 	assert_int_equal(fake_count, 2);
@@ -202,9 +201,9 @@ static void another_source_within(void **state)
 	begin_captured();
 	own(50, 5);
 	mark(10);
-	launch_and_kernel(1, 12);
+	work_of_this_step(1, 12);
 	ab_own_step(&ab, MAIN, 1, AB_MS(20), GT_STEP_API);
-	launch_and_kernel(2, 22);
+	work_of_this_step(2, 22);
 	mark(40);
 	end_range(0, 3, 41);
 	assert_int_equal(only_trace()->gpu_count, 2);
@@ -218,12 +217,12 @@ static void ranges_take_over(void **state)
 	(void)state;
 	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
 	start();
-	launch_and_kernel(1, 2);
+	work_of_this_step(1, 2);
 	ab_flush(&ab);
 	drain(5);
 	atomic_store(&ab.hdr->mode, GT_MODE_STEPS);
 	mark(10);
-	launch_and_kernel(2, 12);
+	work_of_this_step(2, 12);
 	drain(15);
 	assert_int_equal(report.phase, GT_PHASE_ACTIVE);
 	mark(40);
@@ -304,9 +303,9 @@ static void killed_within(void **state)
 	(void)state;
 	begin_captured();
 	mark(10);
-	launch_and_kernel(1, 12);
+	work_of_this_step(1, 12);
 	own(1, 20);
-	launch_and_kernel(2, 22);
+	work_of_this_step(2, 22);
 	ab_flush(&ab);
 	drain(25);
 	finish(true, 30);

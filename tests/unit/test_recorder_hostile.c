@@ -200,11 +200,59 @@ static void piles(void **state)
 	assert_int_equal(only_trace()->health.launches_without_gpu, 80000);
 }
 
+static void bad_chunks(void **state)
+{
+	const struct gt_ev bad = ab_ev(GT_EV_CALL, 24, 2, 0);
+	uint32_t kind = 9; /* of no known size */
+
+	(void)state;
+	start();
+	steps_to(1);
+	drain(15);
+	steps_to(2);
+	launch_and_kernel(2, 1, 21);
+	ab_record(&ab, &kind, 4);
+	ab_kernel(&ab, 2, AB_MS(22));
+	ab_flush(&ab);
+	ab_launch(&ab, 11, 2, 3, AB_MS(22));
+	ab_put(&ab, 11, &bad, sizeof(bad));
+	ab_launch(&ab, 11, 2, 4, AB_MS(23));
+	ab_done(&ab, 11);
+	steps_to(4);
+	close_cycle(50);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_int_equal(ab_count(&ab, GT_POOL_CUPTI, GT_CHUNK_FREE), 16);
+	assert_int_equal(ab_count(&ab, GT_POOL_EVENT, GT_CHUNK_FREE), 31);
+	phase(GT_WHAT_OFF, 0, 0, 60);
+	drain(70);
+	assert_int_equal(only_trace()->health.bad_records, 2);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+	assert_null(call_of(only_trace(), 4));
+}
+
+/* Events of a step that the process has not come to open no window. */
+static void impossible_step(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1, .repeat = 0 };
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 1000, 1, AB_MS(21));
+	drain(25);
+	finish(false, 30);
+	assert_int_equal(fake_count, 2);
+	assert_int_equal(fake_traces[0].meta.cycle, 2);
+	assert_int_equal(fake_traces[1].meta.cycle, 3);
+	assert_int_equal(fake_traces[1].health.bad_records, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(any_bytes),
 		TEST(piles),
+		TEST(bad_chunks),
+		TEST(impossible_step),
 	};
 
 	return cmocka_run_group_tests_name("recorder_hostile", tests, NULL, NULL);

@@ -1,0 +1,272 @@
+/* When a window has all its GPU work, and what is said of one that lacks some. */
+#include "base.h"
+#include "recorder_rig.h"
+
+static void drained(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	drain(25);
+	assert_int_equal(report.open_cycle, 1);
+	assert_int_equal(report.phase, GT_PHASE_ACTIVE);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	drain(55);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(50));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained);
+	assert_int_equal(report.drained_cycle, 0);
+	assert_int_equal(report.closed_count, 0); /* for a step to compare with */
+	phase(GT_WHAT_OFF, 0, 0, 70);
+	drain(75);
+	assert_false(report.drained); /* said once */
+	assert_int_equal(report.closed_count, 0);
+	steps_to(6);
+	drain(76);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(report.open_cycle, 0);
+	assert_int_equal(report.closed[0].cycle, 1);
+	assert_int_equal(report.closed[0].first_step, 2);
+	assert_int_equal(report.closed[0].last_step, 3);
+	assert_true(report.closed[0].complete);
+	assert_false(report.closed[0].whole_run);
+	assert_string_equal(report.closed[0].path, "cycle1");
+	assert_true(only_trace()->health.step_after_ms == 10.0);
+	assert_true(only_trace()->health.step_active_ms == 10.0);
+	assert_true(only_trace()->health.step_before_ms == 10.0);
+	assert_true(only_trace()->closed);
+}
+
+/* A call that was under way when the window closed comes a moment after. */
+static void late_call(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	drain(42);
+	assert_false(report.drained);
+	ab_call(&ab, (struct ab_call){ .tid = 55,
+				       .step = 3,
+				       .correlation = 2,
+				       .klass = GT_CALL_COPY,
+				       .start_ns = AB_MS(39),
+				       .end_ns = AB_MS(43) });
+	drain(50);
+	assert_false(report.drained);
+	ab_kernel(&ab, 2, AB_MS(41));
+	ab_flush(&ab);
+	drain(52);
+	assert_true(report.drained);
+	assert_int_equal(only_trace()->gpu_count, 2);
+}
+
+/* Without the message (the program closed its descriptors) the step tells, later. */
+static void drained_without_message(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	drain(45);
+	drain(60);
+	assert_false(report.drained);
+	drain(145);
+	assert_true(report.drained);
+}
+
+static void no_record_expected(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		uint16_t klass;
+	} calls[] = {
+		{ GT_CALL_CAPTURED, GT_CALL_KERNEL },
+		{ GT_CALL_EMPTY, GT_CALL_COPY },
+		{ GT_CALL_FAILED, GT_CALL_KERNEL },
+		{ GT_CALL_CAPTURED, GT_CALL_GRAPH },
+		{ 0, GT_CALL_SYNC },
+		{ 0, GT_CALL_ALLOC },
+	};
+	const struct gt_trace *trace;
+	size_t i;
+
+	(void)state;
+	start();
+	steps_to(4);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		ab_call(&ab, (struct ab_call){ .tid = MAIN,
+					       .step = 2,
+					       .flags = calls[i].flags,
+					       .correlation = (uint32_t)i + 1,
+					       .stream = 7,
+					       .klass = calls[i].klass,
+					       .start_ns = AB_MS(21 + i) });
+	close_cycle(50);
+	assert_true(report.drained);
+	trace = only_trace();
+	assert_int_equal(trace->call_count, ARRAY_SIZE(calls));
+	for (i = 0; i < trace->call_count; i++)
+		assert_false(trace->calls[i].call.launches);
+	assert_true(trace->calls[0].call.captured);
+	drain(200);
+	assert_true(trace->health.complete);
+	assert_int_equal(trace->health.captured_launches, 2);
+	assert_int_equal(trace->health.launches_without_gpu, 0);
+}
+
+static void switched_off(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	phase(GT_WHAT_OFF, 0, 0, 5); /* of an earlier time: means nothing for this window */
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_kernel(&ab, 2, AB_MS(23));
+	ab_flush(&ab);
+	close_cycle(50);
+	assert_int_equal(report.closed_count, 0);
+	phase(GT_WHAT_OFF, 0, 0, 2040);
+	drain(2045);
+	assert_int_equal(report.closed_count, 1);
+	assert_false(report.closed[0].complete);
+	assert_int_equal(report.closed[0].losses, 1);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+	assert_non_null(strstr(only_trace()->reason, "1 launches have no GPU record"));
+	assert_false(call_of(only_trace(), 1)->call.launches);
+	assert_true(call_of(only_trace(), 2)->call.launches);
+	/* what comes after that is not lost unsaid */
+	ab_kernel(&ab, 1, AB_MS(24));
+	ab_flush(&ab);
+	drain(2050);
+	assert_int_equal(report.late, 1);
+}
+
+static void gives_up(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	close_cycle(50);
+	drain(3000);
+	assert_int_equal(report.closed_count, 0);
+	drain(3051);
+	assert_int_equal(report.closed_count, 1);
+	assert_false(report.closed[0].complete);
+}
+
+static void dropped(void **state)
+{
+	(void)state;
+	start();
+	steps_to(1);
+	atomic_store(&ab.hdr->dropped_cupti, 5); /* before the window */
+	drain(15);
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->dropped_cupti, 7);
+	atomic_store(&ab.hdr->dropped_arena, 3);
+	atomic_store(&ab.hdr->dropped_events, 4);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->health.dropped_cupti, 2);
+	assert_int_equal(only_trace()->health.dropped_arena, 3);
+	assert_int_equal(only_trace()->health.dropped_ring, 4);
+	assert_false(only_trace()->health.complete);
+	assert_int_equal(report.closed[0].losses, 9);
+}
+
+static void untimed_records(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(22));
+	ab_kernel_on(&ab, 1, 7, 0, 0, 1);
+	ab_kernel_on(&ab, 3, 7, AB_MS(30), AB_MS(29), 1); /* before its launch */
+	ab_kernel(&ab, 2, AB_MS(23));
+	ab_flush(&ab);
+	drain(45);
+	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(50);
+	assert_true(report.drained); /* they never come again */
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_int_equal(only_trace()->call_count, 3);
+	assert_false(call_of(only_trace(), 1)->call.launches);
+	assert_int_equal(only_trace()->health.bad_records, 2);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
+}
+
+/* A record that was never written ends what can be read of a buffer: it is not silently so. */
+static void hole_in_buffer(void **state)
+{
+	const uint64_t hole[8] = { 0 };
+
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_record(&ab, hole, sizeof(hole)); /* at the end it hides nothing */
+	ab_flush(&ab);
+	ab_launch(&ab, MAIN, 2, 2, AB_MS(23));
+	ab_kernel(&ab, 2, AB_MS(24));
+	ab_record(&ab, hole, sizeof(hole));
+	ab_kernel(&ab, 3, AB_MS(25));
+	ab_flush(&ab);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 2);
+	assert_int_equal(only_trace()->health.bad_records, 1);
+	assert_false(only_trace()->health.complete);
+}
+
+static void late_for_its_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	atomic_store(&ab.hdr->late_step, 2 + 1);
+	launch_and_kernel(2, 1, 25);
+	steps_to(5);
+	ab_flush(&ab);
+	close_cycle(60);
+	assert_true(only_trace()->closed);
+	assert_false(only_trace()->health.complete);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(drained),
+		TEST(late_call),
+		TEST(drained_without_message),
+		TEST(no_record_expected),
+		TEST(switched_off),
+		TEST(gives_up),
+		TEST(dropped),
+		TEST(untimed_records),
+		TEST(hole_in_buffer),
+		TEST(late_for_its_window),
+	};
+
+	return cmocka_run_group_tests_name("recorder_drain", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* The fall-back mode: calls come as CUPTI's records, as another tool has the callbacks. */
+#include "base.h"
+#include "recorder_rig.h"
+
+enum { LAUNCH = 211, CU_LAUNCH = 307, SYNC = 131, CU_SYNC = 140, OTHER = 9 };
+
+static void start_fallback(void)
+{
+	start();
+	ab_string(&ab, MAIN, 3, "cuLaunchKernel");
+	ab_string(&ab, MAIN, 4, "cudaStreamSynchronize");
+	ab_string(&ab, MAIN, 5, "cuStreamSynchronize");
+	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(2) << 32 | LAUNCH, 2, GT_CALL_KERNEL);
+	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(1) << 32 | CU_LAUNCH, 3, GT_CALL_KERNEL);
+	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(2) << 32 | SYNC, 4, GT_CALL_SYNC);
+	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(1) << 32 | CU_SYNC, 5, GT_CALL_SYNC);
+	phase(GT_WHAT_FALLBACK, 0, 0, 5);
+}
+
+static void fallback(void **state)
+{
+	const struct gt_trace *trace;
+
+	(void)state;
+	start_fallback();
+	steps_to(2);
+	ab_push(&ab, MAIN, 2, AB_MS(21), 1, "outer");
+	ab_push(&ab, MAIN, 2, AB_MS(22), 2, "inner");
+	ab_pop(&ab, MAIN, 2, AB_MS(23), 2);
+	ab_pop(&ab, MAIN, 2, AB_MS(25), 1);
+	drain(26);
+	steps_to(4);
+	drain(45); /* the records come long after */
+	ab_api(&ab, false, CU_LAUNCH, MAIN, 1, AB_MS(22.2), AB_MS(22.3));
+	ab_api(&ab, true, LAUNCH, MAIN, 1, AB_MS(22.1), AB_MS(22.4));
+	ab_api(&ab, false, CU_LAUNCH, MAIN, 2, AB_MS(24.1), AB_MS(24.2)); /* by the driver */
+	ab_api(&ab, true, LAUNCH, MAIN, 3, AB_MS(26), AB_MS(26.1));
+	ab_api(&ab, true, LAUNCH, 99, 4, AB_MS(31), AB_MS(31.1));   /* another thread */
+	ab_api(&ab, true, LAUNCH, MAIN, 5, AB_MS(11), AB_MS(11.1)); /* not in the window */
+	ab_api(&ab, false, CU_SYNC, MAIN, 6, AB_MS(32.1), AB_MS(33));
+	ab_api(&ab, true, SYNC, MAIN, 6, AB_MS(32), AB_MS(33.1));
+	ab_api(&ab, true, OTHER, MAIN, 7, AB_MS(34), AB_MS(34.1));
+	ab_flush(&ab);
+	ab_kernel(&ab, 1, AB_MS(27));
+	ab_kernel(&ab, 2, AB_MS(28));
+	ab_kernel(&ab, 3, AB_MS(29));
+	ab_kernel(&ab, 4, AB_MS(35));
+	ab_kernel(&ab, 5, AB_MS(36));
+	ab_flush(&ab);
+	close_cycle(50);
+	trace = only_trace();
+	assert_false(report.drained); /* calls of the window may still come */
+	ab_api(&ab, true, OTHER, MAIN, 8, AB_MS(61), AB_MS(61.1));
+	ab_flush(&ab);
+	drain(300);
+	assert_true(report.drained);
+	drain(401);
+	assert_true(trace->closed);
+	assert_true(trace->health.fallback);
+	assert_true(trace->health.complete);
+	assert_int_equal(trace->call_count, 5);
+	assert_int_equal(trace->gpu_count, 4);
+	assert_string_equal(call_of(trace, 1)->name, "cudaLaunchKernel");
+	assert_true(call_of(trace, 1)->call.runtime);
+	assert_int_equal(call_of(trace, 1)->call.start_ns, AB_MS(22.1));
+	assert_string_equal(call_of(trace, 2)->name, "cuLaunchKernel");
+	assert_false(call_of(trace, 2)->call.runtime);
+	assert_string_equal(call_of(trace, 6)->name, "cudaStreamSynchronize");
+	assert_false(call_of(trace, 6)->call.launches);
+	assert_int_equal(call_of(trace, 1)->call.external_id,
+			 range_of(trace, "inner")->range.external_id);
+	assert_int_equal(call_of(trace, 2)->call.external_id,
+			 range_of(trace, "outer")->range.external_id);
+	assert_int_equal(call_of(trace, 3)->call.external_id,
+			 range_of(trace, "ProfilerStep#2")->range.external_id);
+	assert_int_equal(call_of(trace, 4)->call.external_id, 0);
+	assert_int_equal(span_of(trace, "outer", 7)->span.end_ns, AB_MS(28.02));
+	assert_int_equal(span_of(trace, "inner", 7)->span.end_ns, AB_MS(27.02));
+	assert_int_equal(span_of(trace, "ProfilerStep#3", 7)->span.start_ns, AB_MS(35));
+}
+
+/* CUPTI's buffers can go to the tool that has its callbacks. */
+static void fallback_without_records(void **state)
+{
+	(void)state;
+	start_fallback();
+	steps_to(5);
+	close_cycle(60);
+	drain(300);
+	phase(GT_WHAT_OFF, 0, 0, 2100);
+	drain(2101);
+	drain(2300);
+	assert_true(only_trace()->closed);
+	assert_false(only_trace()->health.complete);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(fallback),
+		TEST(fallback_without_records),
+	};
+
+	return cmocka_run_group_tests_name("recorder_fallback", tests, NULL, NULL);
+}
