@@ -251,6 +251,41 @@ static void assert_lacks(const char *text, const char *part)
 		fail_msg("%s in %s", part, text);
 }
 
+static inline struct event *find(char phase, enum gt_trace_cat cat, size_t nth)
+{
+	for (size_t i = 0; i < got.count; i++) {
+		if (got.events[i].phase == phase && got.events[i].cat == cat && nth-- == 0)
+			return &got.events[i];
+	}
+	return NULL;
+}
+
+static inline bool is_gpu_work(const struct event *event)
+{
+	return event->cat == GT_CAT_KERNEL || event->cat == GT_CAT_MEMCPY ||
+	       event->cat == GT_CAT_MEMSET;
+}
+
+/* No two slices of one pid and tid overlap without nesting; GPU work does not even nest. */
+static inline void assert_nests(void)
+{
+	for (size_t i = 0; i < got.count; i++) {
+		const struct event *a = &got.events[i];
+
+		for (size_t j = 0; j < got.count; j++) {
+			const struct event *b = &got.events[j];
+
+			if (i == j || a->phase != 'X' || b->phase != 'X' || a->pid != b->pid ||
+			    a->tid != b->tid)
+				continue;
+			if (a->ts < b->ts && b->ts < a->ts + a->dur &&
+			    (b->ts + b->dur > a->ts + a->dur ||
+			     (b->dur && is_gpu_work(a) && is_gpu_work(b))))
+				fail_msg("%s crosses %s", a->text, b->text);
+		}
+	}
+}
+
 /* The strict validator finds no error. Without it nothing is said. */
 static void validate(void)
 {
