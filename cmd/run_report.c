@@ -131,9 +131,9 @@ static void say_open(struct run_report *report, const struct gt_client_info *cli
 /* In a short program the window may open before the GPU's properties have come. */
 static void say_waiting_open(struct run_report *report, const struct gt_client_info *client)
 {
-	if (!report->open_waits)
+	if (report->open_client != client->id)
 		return;
-	report->open_waits = false;
+	report->open_client = 0;
 	say_open(report, client, &report->open);
 }
 
@@ -161,9 +161,10 @@ void run_report_phase(struct run_report *report, const struct gt_client_info *cl
 	if (phase->what != GT_WHAT_OPEN)
 		return;
 	if (report->said_attached || client->device_count) {
+		say_waiting_open(report, client);
 		say_open(report, client, phase);
-	} else if (!report->open_waits) {
-		report->open_waits = true;
+	} else if (!report->open_client) {
+		report->open_client = client->id;
 		report->open = *phase;
 	}
 }

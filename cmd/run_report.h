@@ -26,7 +26,8 @@ struct run_report {
 	bool said_left_out;      /* a window, for the program's own profiler */
 	bool said_failure;       /* why a process is not traced or its file not written */
 	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */
-	bool open_waits;         /* the first window is open, but on which GPU is not known yet */
+	/* The process whose first window is open, but on which GPU is not known yet; 0: none. */
+	uint64_t open_client;
 	struct gt_msg_phase open;
 	struct run_absent absent;
 	/* over all processes */
