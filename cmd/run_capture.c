@@ -56,23 +56,18 @@ static void exclude(const struct run_options *run, bool given, const char *optio
 /* Of steps, where others than steps are captured. */
 static void exclude_schedule(const struct run_options *run)
 {
-	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT, *given = &run->schedule;
+	const char *option = run_schedule_option(&run->schedule);
 
-	exclude(run, given->skip_first != standard.skip_first, "skip-first");
-	exclude(run, given->wait != standard.wait, "wait");
-	exclude(run, given->warmup != standard.warmup, "warmup");
-	exclude(run, given->active != standard.active, "active");
-	exclude(run, given->repeat != standard.repeat, "repeat");
-	exclude(run, given->skip_first_wait, "skip-first-wait");
-	exclude(run, given->on_demand, "on-demand");
+	exclude(run, option, option);
 }
 
 /* As with --step-source none. */
 static void capture_all(struct run_options *run)
 {
-	exclude(run, run->step_source != RUN_STEP_AUTO && run->step_source != RUN_STEP_NONE,
+	exclude(run, run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_NONE,
 		"step-source");
 	exclude(run, run->step_range, "step-range");
+	exclude_schedule(run);
 	run->step_source = RUN_STEP_NONE;
 	run->capture = RUN_CAPTURE_STEPS;
 }
@@ -80,9 +75,9 @@ static void capture_all(struct run_options *run)
 static void check_time(const struct run_options *run, uint64_t repeat)
 {
 	if (run->capture != RUN_CAPTURE_TIME) {
-		exclude(run, run->delay_ms, "delay");
+		exclude(run, run->delay_ms != RUN_NOT_GIVEN, "delay");
 		exclude(run, run->duration_ms, "duration");
-	} else if (!run->delay_ms && !run->duration_ms) {
+	} else if (run->delay_ms == RUN_NOT_GIVEN && !run->duration_ms) {
 		die(STATUS_OWN_FAILURE, "run: --capture-range time needs --delay or --duration");
 	} else if (repeat != 1 && !run->duration_ms) {
 		die(STATUS_OWN_FAILURE, "run: --capture-end repeat needs --duration");
@@ -104,7 +99,8 @@ void run_capture_check(struct run_options *run)
 {
 	struct gt_schedule capture = GT_SCHEDULE_CAPTURE;
 
-	run->capture_implied = !run->capture_range && (run->delay_ms || run->duration_ms);
+	run->capture_implied = !run->capture_range &&
+			       (run->delay_ms != RUN_NOT_GIVEN || run->duration_ms);
 	if (run->capture_implied)
 		run->capture_range = "time";
 	if (!run->capture_range && run->capture_end)

@@ -169,6 +169,18 @@ static unsigned int parse_activities(const char *list)
 	}
 }
 
+const char *run_schedule_option(const struct gt_schedule *sched)
+{
+	return sched->skip_first != RUN_NOT_GIVEN ? "skip-first"
+	       : sched->wait != RUN_NOT_GIVEN     ? "wait"
+	       : sched->warmup != RUN_NOT_GIVEN   ? "warmup"
+	       : sched->active != RUN_NOT_GIVEN   ? "active"
+	       : sched->repeat != RUN_NOT_GIVEN   ? "repeat"
+	       : sched->skip_first_wait           ? "skip-first-wait"
+	       : sched->on_demand                 ? "on-demand"
+						  : NULL;
+}
+
 void run_check_regex(const char *option, const char *text)
 {
 	char why[128];
@@ -196,7 +208,7 @@ static void check_step_call(struct run_options *run)
 		die(STATUS_OWN_FAILURE,
 		    "run: --step-call takes MODULE:NAME, such as __main__:train_step, not '%s'",
 		    run->step_call);
-	if (run->step_source != RUN_STEP_AUTO && run->step_source != RUN_STEP_CALL)
+	if (run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_CALL)
 		die(STATUS_OWN_FAILURE, "run: --step-call and --step-source %s exclude each other",
 		    run_step_sources[run->step_source]);
 	if (run->step_range)
@@ -260,15 +272,17 @@ static void check_operators(struct run_options *run, bool operators)
 
 static void check_on_demand(struct run_options *run)
 {
-	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT, *given = &run->schedule;
-	const char *option = given->skip_first != standard.skip_first ? "skip-first"
-			     : given->wait != standard.wait           ? "wait"
-			     : given->repeat != standard.repeat       ? "repeat"
-			     : given->skip_first_wait                 ? "skip-first-wait"
-			     : run->capture_range                     ? "capture-range"
-			     : run->nsight                            ? "nsight"
-								      : NULL;
+	const struct gt_schedule *given = &run->schedule;
+	const struct gt_schedule cycles = { .skip_first = given->skip_first,
+					    .wait = given->wait,
+					    .warmup = RUN_NOT_GIVEN,
+					    .active = RUN_NOT_GIVEN,
+					    .repeat = given->repeat,
+					    .skip_first_wait = given->skip_first_wait };
+	const char *option = run_schedule_option(&cycles);
 
+	if (!option)
+		option = run->capture_range ? "capture-range" : run->nsight ? "nsight" : NULL;
 	if (run->rendezvous && !*run->rendezvous)
 		die(STATUS_OWN_FAILURE, "run: --rendezvous takes a directory, not ''");
 	if (run->rendezvous && run->nsight)
@@ -280,17 +294,58 @@ static void check_on_demand(struct run_options *run)
 	if (run->step_source == RUN_STEP_NONE)
 		die(STATUS_OWN_FAILURE, "run: --on-demand is by steps, so --step-source none "
 					"cannot be");
-	if (given->active > GT_PLAN_ACTIVE_MAX || given->warmup > GT_PLAN_WARMUP_MAX)
+	if ((given->active != RUN_NOT_GIVEN && given->active > GT_PLAN_ACTIVE_MAX) ||
+	    (given->warmup != RUN_NOT_GIVEN && given->warmup > GT_PLAN_WARMUP_MAX))
 		die(STATUS_OWN_FAILURE,
 		    "run: --on-demand takes an --active of at most %u, a --warmup of at most %d",
 		    GT_PLAN_ACTIVE_MAX, GT_PLAN_WARMUP_MAX);
 	run->capture = RUN_CAPTURE_STEPS; /* nothing is listened to */
 }
 
+/* The whole run is one step. */
+static void check_whole(const struct run_options *run)
+{
+	const char *option = run_schedule_option(&run->schedule);
+
+	if (run->step_source == RUN_STEP_NONE && !run->schedule.capture && option)
+		die(STATUS_OWN_FAILURE, "run: --%s and --step-source none exclude each other",
+		    option);
+}
+
+static void set_default(uint64_t *value, uint64_t standard)
+{
+	if (*value == RUN_NOT_GIVEN)
+		*value = standard;
+}
+
+/* When all is checked: what was not given. */
+static void set_defaults(struct run_options *run)
+{
+	const struct gt_schedule standard = GT_SCHEDULE_DEFAULT;
+
+	set_default(&run->schedule.skip_first, standard.skip_first);
+	set_default(&run->schedule.wait, standard.wait);
+	set_default(&run->schedule.warmup, standard.warmup);
+	set_default(&run->schedule.active, standard.active);
+	set_default(&run->schedule.repeat, standard.repeat);
+	set_default(&run->delay_ms, 0);
+	if (run->step_source == RUN_STEP_NOT_GIVEN)
+		run->step_source = RUN_STEP_AUTO;
+	if (run->cuda_graph == NOT_GIVEN)
+		run->cuda_graph = 0;
+}
+
 void run_options_parse(struct run_options *ret, int argc, char **argv)
 {
 	struct run_options run = {
-		.schedule = GT_SCHEDULE_DEFAULT,
+		.schedule = { .skip_first = RUN_NOT_GIVEN,
+			      .wait = RUN_NOT_GIVEN,
+			      .warmup = RUN_NOT_GIVEN,
+			      .active = RUN_NOT_GIVEN,
+			      .repeat = RUN_NOT_GIVEN },
+		.delay_ms = RUN_NOT_GIVEN,
+		.step_source = RUN_STEP_NOT_GIVEN,
+		.cuda_graph = NOT_GIVEN,
 		.max_buffer_bytes = MAX_BUFFER_DEFAULT,
 		.activities = "cpu,gpu",
 		.with_shapes = NOT_GIVEN,
@@ -325,9 +380,14 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE,
 		    "run: --cuda-backtrace is of CUDA calls, which --activities %s leaves out",
 		    run.activities);
+	if (run.no_gpu && run.cuda_graph != NOT_GIVEN)
+		die(STATUS_OWN_FAILURE,
+		    "run: --cuda-graph is of GPU work, which --activities %s leaves out",
+		    run.activities);
 	if (run.step_range)
 		run_check_regex("step-range", run.step_range);
-	if (run.step_range && run.step_source != RUN_STEP_AUTO && run.step_source != RUN_STEP_NVTX)
+	if (run.step_range && run.step_source != RUN_STEP_NOT_GIVEN &&
+	    run.step_source != RUN_STEP_AUTO && run.step_source != RUN_STEP_NVTX)
 		die(STATUS_OWN_FAILURE, "run: --step-range and --step-source %s exclude each other",
 		    run_step_sources[run.step_source]);
 	if (run.step_source == RUN_STEP_NVTX && !run.step_range)
@@ -336,6 +396,8 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 	check_step_call(&run);
 	check_on_demand(&run);
 	run_capture_check(&run);
+	check_whole(&run);
 	check_nsight(&run);
+	set_defaults(&run);
 	*ret = run;
 }

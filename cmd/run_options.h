@@ -12,6 +12,7 @@
 #define STATUS_NOT_FOUND      127
 
 enum run_step_source {
+	RUN_STEP_NOT_GIVEN = -1, /* as long as options are checked */
 	RUN_STEP_AUTO,
 	RUN_STEP_API,
 	RUN_STEP_NVTX,
@@ -30,6 +31,7 @@ enum run_capture {
 };
 
 #define RUN_NO_BACKTRACE UINT64_MAX
+#define RUN_NOT_GIVEN    UINT64_MAX /* a number, as long as options are checked */
 
 enum run_then { RUN_THEN_CONTINUE, RUN_THEN_STOP };
 
@@ -89,6 +91,9 @@ void run_capture_option(const struct run_options *run, char *buf, size_t len);
 void run_capture_describe(const struct run_options *run, char *buf, size_t len);
 
 /* ---- run_options.c ---- */
+
+/* The first option of the schedule that was given, be it as by default; NULL: none was. */
+const char *run_schedule_option(const struct gt_schedule *sched);
 
 /* Not a valid regular expression: ends the program. */
 void run_check_regex(const char *option, const char *text);

@@ -44,6 +44,15 @@ try run --capture-range nvtx:x --delay 5 true
 try run --capture-range steps --duration 1s true
 try run --capture-range cuda-profiler --active 5 true
 try run --duration 1s --active 2 true
+try run --delay 2 --active 3 true
+try run --delay 2 --wait 1 true
+try run --delay 0 --active 3 true
+try run --capture-range nvtx:x --delay 0 true
+try run --step-source none --active 3 true
+try run --capture-range none --repeat 1 true
+try run --capture-range none --step-source auto true
+try run --step-call m:f --step-source auto true
+try run --activities cpu --cuda-graph node true
 try run --capture-range cuda-profiler --activities cpu true
 try run --capture-range none --capture-end stop true
 try run --capture-range none --step-source api true
@@ -65,6 +74,7 @@ try run --nsight --delay 5 true
 try run --nsight --on-demand true
 try run --nsight --nsight-args "'" true
 try run --on-demand --wait 5 true
+try run --on-demand --wait 1 true
 try run --on-demand --repeat 2 true
 try run --on-demand --capture-range nvtx:x true
 try run --on-demand --step-source none true
