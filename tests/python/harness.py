@@ -1,5 +1,6 @@
 """Cases that print TAP, programs run with and without the hook, and what they called."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -112,6 +113,12 @@ class Hook:
         self.library = f'{build}/tests/libfake-inject.so'
         self.folder = f'{build}/python'
         self.python = python
+
+    @functools.cached_property
+    def version(self):
+        done = subprocess.run([self.python, '-c', 'import sys; print(*sys.version_info[:2])'],
+                              capture_output=True, text=True, check=True)
+        return tuple(int(number) for number in done.stdout.split())
 
     def env(self, path=(), **more):
         return {'GTRACE_INJECTION': self.library, 'GTRACE_PYTHON_DIR': self.folder,

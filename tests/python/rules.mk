@@ -8,7 +8,7 @@ $(FAKE_INJECTION): tests/python/fake_injection.c injection/python.c injection/in
 	$(call say,LD) $(CC) $(filter-out -MMD -MP $(HARD),$(ALL_CFLAGS)) $(INJ_CFLAGS) -shared -o $@ \
 		$(filter %.c,$^) -lpthread -ldl
 
-# Real torch for tests/python/test_torch_ops.py, of one pinned version. Others by hand:
+# Real torch for tests/python/test_torch*.py, of one pinned version. Others by hand:
 # GTRACE_TEST_TORCH names their Pythons. Debian's python3-torch (1.13) is used where it is installed:
 # with what it needs it takes 640 MB of the system, and has no Kineto to be compared with.
 TORCH_VERSION ?= 2.11.0
