@@ -1,0 +1,229 @@
+"""Windows on demand of several ranks, in one session and in several: all have the same steps."""
+
+import contextlib
+import os
+import random
+import re
+import select
+import signal
+import subprocess
+
+from harness import TIMEOUT_S, Failure, Result, check, check_equal
+from on_demand import (ask, endless, expect_whole, files, running, sessions, steps_of, wait_for, wait_for_files,
+                       wait_for_steps)
+
+ROUNDS = int(os.environ.get('GTRACE_E2E_TRIGGERS', '3'))
+
+
+def ranks_of(case, first, count, world, speed):
+    """A shell that runs ranks, each as fast as it likes; each tells in a file of its steps."""
+    one = 'RANK={0} WORLD_SIZE={1} {2} --steps 1000000 --step-us {3} --tell-fd 9 9>{4}-{0} &'
+    train = os.path.join(case.simgpu, 'train')
+    told = os.path.join(case.directory, 'told')
+    return ['sh', '-c', ' '.join(one.format(rank, world, train, speed(rank), told)
+                                 for rank in range(first, first + count)) + ' wait']
+
+
+def told_steps(case):
+    """By process: the step that each rank has begun by its own account."""
+    steps = {}
+    for name in os.listdir(case.directory):
+        if name.startswith('told-'):
+            with open(os.path.join(case.directory, name)) as file:
+                lines = file.read().split('\n')[:-1]
+            pid, = [line.split()[1] for line in lines if line.startswith('pid ')]
+            steps[int(pid)] = max((int(line.split()[1]) for line in lines if line.startswith('begin ')), default=0)
+    return steps
+
+
+@contextlib.contextmanager
+def two_nodes(case, chance, *options):
+    """Eight ranks in two sessions that meet in a directory; they end with their first window."""
+    meeting = os.path.join(case.directory, 'meeting')
+    os.mkdir(meeting)
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(running(
+            case, ['--on-demand', '--rendezvous', meeting, '--name', f'node{node}', *options],
+            ranks_of(case, 4 * node, 4, 8, lambda rank: chance.randrange(400, 1500))))
+            for node in range(2)]
+        wait_for_steps(case, 4, 2)
+        yield meeting, nodes
+
+
+def traced(case, count):
+    """The steps that each file has, all complete."""
+    result = Result(0, '', '', case.out)
+    check_equal(len(result.names()), count, 'files')
+    return {name: expect_whole(result.trace(name)).step_numbers() for name in result.names()}
+
+
+def wait_for_end(case, process):
+    try:
+        process.wait(TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Failure('no end:', sessions(case), files(case)) from None
+
+
+def test_same_steps_in_two_sessions(case):
+    seed = random.SystemRandom().randrange(1 << 30)
+    chance = random.Random(seed)
+    base = case.directory
+    for number in range(ROUNDS):
+        case.directory = os.path.join(base, str(number))
+        case.out = os.path.join(case.directory, 'out')
+        os.makedirs(case.out)
+        with two_nodes(case, chance, '--active', '2', '--then', 'stop') as (meeting, nodes):
+            steps = steps_of(ask(case, 'trigger', '--rendezvous', meeting)[1])
+            for node in nodes:
+                wait_for_end(case, node)
+            windows = traced(case, 8)
+            check(all(w == steps for w in windows.values()), f'seed {seed}, round {number}:', steps, windows)
+            check_equal(len(steps), 2, 'steps')
+
+
+def stop_one(case, pids):
+    """A rank that is stopped answers nobody."""
+    pid = max(pids)
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def test_a_rank_that_does_not_answer(case):
+    """It holds nobody for longer than 2 s, is told of, and has no window when it goes on."""
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        pid = stop_one(case, found['processes'][1:])
+        stderr = ask(case, 'trigger', '--active', '2')[1]
+        check(re.search(rf'warning: rank \d \(process {pid}\) does not answer', stderr), stderr)
+        steps = steps_of(stderr)
+        check('of 3 ranks' in stderr, stderr)
+        os.kill(pid, signal.SIGCONT)
+        wait_for_files(case, 3)
+        wait_for('later steps', lambda: sessions(case)[0]['step'] > steps[-1] + 100)
+        windows = traced(case, 3)
+        check(all(w == steps for w in windows.values()), steps, windows)
+        check('does not answer' in ask(case, 'trigger')[1] or len(files(case)) >= 3, 'again')
+
+
+def line_with(process, words):
+    """Of what it says, while it runs."""
+    said = b''
+    while not re.search(words.encode() + b'.*\n', said):
+        check(select.select([process.stderr], [], [], TIMEOUT_S)[0], 'no', words, 'in', said)
+        data = os.read(process.stderr.fileno(), 4096)
+        check(data, 'no', words, 'in', said)
+        said += data
+    return said.decode()
+
+
+def expect_absent(line, pid, what, steps):
+    window = f'it has no trace of window 1, steps {steps[0]} to {steps[-1]}'
+    check(re.search(rf'warning: rank \d \(process {pid}\) {what} in step \d+: {window}', line), line)
+
+
+def test_a_rank_that_dies_before_the_window(case):
+    """Which it has agreed to: it is named, once others have that window."""
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger', '--at-step', '+2000')[1])
+        victim = max(found['processes'][1:])
+        os.kill(victim, signal.SIGKILL)
+        expect_absent(line_with(process, 'no trace of window'), victim, 'was killed', steps)
+        wait_for_files(case, 3)
+
+
+def test_a_rank_that_stands_still_before_the_window(case):
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger', '--at-step', '+2000')[1])
+        pid = stop_one(case, found['processes'][1:])
+        expect_absent(line_with(process, 'no trace of window'), pid, 'stands still', steps)
+        os.kill(pid, signal.SIGCONT)
+        wait_for_files(case, 4)  # late, but it has its own
+    check('no trace of window' not in case.finish(process).stderr, 'said again')
+
+
+def test_ranks_that_all_end_before_the_window(case):
+    """Then the hindmost is named, which may have held up the others."""
+    command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        found, = wait_for_steps(case, 4)
+        ask(case, 'trigger', '--at-step', 1000000)
+        victim = max(found['processes'][1:])
+        os.kill(victim, signal.SIGKILL)
+        wait_for('its end', lambda: [s for s in sessions(case) if s['ranks'] == 3])
+        # Its mark of the step after the one it told of may just have been made.
+        last = told_steps(case)[victim] + 1
+        wait_for('later steps', lambda: all(step > last for pid, step in told_steps(case).items() if pid != victim))
+    stderr = case.finish(process).stderr
+    check(re.search(rf'window 1, steps 1000000 to 1000002, never began: rank \d \(process {victim}\) '
+                    r'was killed in step \d+; the other 3 came to step \d+', stderr), stderr)
+    check('no trace of window' not in stderr, stderr)
+
+
+def test_a_rank_that_dies_in_between(case):
+    """After all have taken the plan, and before the decision, which others wait for."""
+    with two_nodes(case, random.Random(3), '--active', '2') as (meeting, nodes):
+        found = sorted(sessions(case), key=lambda s: s['session'])
+        request = os.path.join(meeting, 'gtrace-request')
+        # One node cannot answer, so that the other one has to wait for the decision.
+        os.kill(nodes[1].pid, signal.SIGSTOP)
+        trigger = subprocess.Popen([case.gtrace_path, 'trigger', '--rendezvous', meeting],
+                                   stderr=subprocess.PIPE, text=True, env=case.environment())
+        wait_for('a look', lambda: os.path.exists(request) and 'phase look' in open(request).read())
+        os.kill(nodes[1].pid, signal.SIGCONT)
+        wait_for('a plan', lambda: 'phase prepare' in open(request).read())
+        victim = max(found[0]['processes'][1:])
+        os.kill(victim, signal.SIGKILL)
+        stderr = trigger.communicate(timeout=TIMEOUT_S)[1]
+        check_equal(trigger.returncode, 0, stderr)
+        steps = steps_of(stderr)
+        wait_for_files(case, 7)
+        windows = traced(case, len(files(case)))
+        check(all(w == steps for w in windows.values()), steps, windows)
+
+
+def test_a_node_that_dies(case):
+    """What it leaves in the directory is no session; one that stands still is left out."""
+    with two_nodes(case, random.Random(4), '--active', '2') as (meeting, nodes):
+        os.kill(nodes[1].pid, signal.SIGSTOP)
+        stderr = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check('does not answer: it is left out' in stderr and '4 ranks in 1 session' in stderr, stderr)
+        steps = steps_of(stderr)
+        os.kill(nodes[1].pid, signal.SIGCONT)
+        wait_for_files(case, 4)
+        check(all(w == steps for w in traced(case, 4).values()), steps, traced(case, 4))
+        dead, = [s for s in sessions(case) if s['pid'] == nodes[1].pid]
+        os.kill(nodes[1].pid, signal.SIGKILL)
+        nodes[1].wait(TIMEOUT_S)
+        for pid in dead['processes']:
+            os.kill(pid, signal.SIGKILL)
+        stderr = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check('4 ranks in 1 session' in stderr and 'does not answer' not in stderr, stderr)
+
+
+def test_same_steps_in_one_session(case):
+    chance = random.Random(2)
+    command = ranks_of(case, 0, 4, 4, lambda rank: chance.randrange(400, 1500))
+    with running(case, ['--on-demand', '--then', 'stop', '-n', 'train'], command) as process:
+        wait_for_steps(case, 4)
+        steps = steps_of(ask(case, 'trigger')[1])
+        wait_for_end(case, process)
+        windows = traced(case, 4)
+        check(all(w == steps for w in windows.values()), steps, windows)
+
+
+def test_near_beside_one_that_stands_still(case):
+    """The second proposal, soon after the first, is by how fast steps are, not by one step in a ms."""
+    meeting = os.path.join(case.directory, 'meeting')
+    os.mkdir(meeting)
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(running(case, ['--on-demand', '--rendezvous', meeting],
+                                             endless(case, 20000))) for _ in range(2)]
+        wait_for_steps(case, count=2)
+        nodes[0].send_signal(signal.SIGSTOP)
+        told = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check(steps_of(told)[0] < 1000, told)
