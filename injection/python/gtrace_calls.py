@@ -8,6 +8,7 @@ program's and marks the step. Nothing here uses sys.settrace(), which is the deb
 import atexit
 import sys
 from functools import wraps
+from types import FunctionType, MethodType
 
 from gtrace_hook import FAILURES, Source, give_up, is_traced, wait_for, warn
 
@@ -18,6 +19,7 @@ _CALLS_MAX = 20 * 1000 * 1000
 
 _source = Source("call")
 _on_call = None  # what waits, by sys.setprofile(), for a function of the main program
+_unfit = None  # the type of what has the name, where no function can stand in its place
 
 
 def watch(step_call):
@@ -73,7 +75,20 @@ def _monitor(module_name, qualname):
 # ---- before 3.12 ----
 
 
+def _can_stand_for(found, in_class):
+    """Can a function stand in the place of found? Not of a property, a class, a module of PyTorch;
+    but of what functools.lru_cache() and jax.jit() make."""
+    if isinstance(found, FunctionType):
+        return True
+    if not callable(found) or isinstance(found, type):
+        return False
+    is_object = isinstance(type(found).__call__, FunctionType)
+    binds = hasattr(type(found), "__get__") and not isinstance(found, MethodType)
+    return not is_object and (binds or not in_class)
+
+
 def _wrap(module, qualname):
+    global _unfit
     owner_name, _, name = qualname.rpartition(".")
     try:
         owner = _resolve(module, owner_name) if owner_name else module
@@ -84,6 +99,9 @@ def _wrap(module, qualname):
     kind = type(found)
     bound = kind in (staticmethod, classmethod)
     function = found.__func__ if bound else found
+    if not _can_stand_for(function, isinstance(owner, type) and not bound):
+        _unfit = type(function).__name__
+        return
 
     @wraps(function)
     def call(*args, **kwargs):
@@ -94,6 +112,8 @@ def _wrap(module, qualname):
             give_up("--step-call", error)
         return result
 
+    for attribute in set(dir(function)).difference(dir(call)):
+        setattr(call, attribute, getattr(function, attribute))
     setattr(owner, name, kind(call) if bound else call)
 
 
@@ -167,13 +187,15 @@ def _why_not(module_name, qualname):
         function = _resolve(module, qualname)
     except AttributeError:
         return "%s has no %s" % (module_name, qualname), module_name != "__main__"
+    if _unfit:
+        return "it is no function, but a %s" % _unfit, True
     known_as = (getattr(function, "__module__", module_name),
                 getattr(function, "__qualname__", qualname))
     if known_as != (module_name, qualname):
         return "it is %s:%s" % known_as, True
     if _on_call and sys.getprofile() not in (None, _on_call):
         return "the program has a profiler by sys.setprofile()", True
-    return "it was never called", False
+    return "no call of it returned", False
 
 
 def _report(step_call, module_name, qualname):

@@ -115,6 +115,68 @@ for value in range(3):
 
 
 @case
+def functions_with_methods(hook):
+    """They keep them where the name is made to stand for another function."""
+    for one, place in each(hook):
+        script = place.write('script.py', '''
+import functools
+@functools.lru_cache(maxsize=None)
+def train_step(value):
+    return value
+class Game:
+    @functools.lru_cache(maxsize=None)
+    def play(self, value):
+        return value
+game = Game()
+for value in range(3):
+    assert train_step(value) == game.play(value) == value
+for function in train_step, Game.play:
+    assert function.cache_info().misses == 3
+    function.cache_clear()
+''')
+        for name in 'train_step', 'Game.play':
+            done = one.run(place, script, GTRACE_STEP_CALL=f'__main__:{name}')
+            equal((one.python, marks(done)), (one.python, 3))
+
+
+@case
+def what_is_no_function_is_left_alone(hook):
+    code = '''
+import functools
+class Game:
+    @property
+    def score(self):
+        return 3
+    def play(self, value=0):
+        return value
+    play_seven = functools.partialmethod(play, 7)
+class Loss:
+    def __call__(self):
+        return "loss"
+    def parameters(self):
+        return []
+class Job:
+    loss = Loss()
+model = Loss()
+assert Game().score == 3 and Game().play_seven() == 7
+assert model() == "loss" and model.parameters() == [] and Job().loss() == "loss"
+assert isinstance(model, Loss)
+'''
+    for one, place in each(hook):
+        place.write('use.py', code)
+        for name, kind in (('Game.score', 'property'), ('Game.play_seven', 'partialmethod'),
+                           ('Loss', 'type'), ('model', 'Loss'), ('Job.loss', 'Loss')):
+            for start, module in ((code, '__main__'), ('import use', 'use')):
+                done = one.run(place, '-c', start, path=[place.path],
+                               GTRACE_STEP_CALL=f'{module}:{name}')
+                equal((one.python, name, done.seen()), (one.python, name, (0, '', '')))
+                said = [line.rpartition(' ')[0] for line in done.lines if line.startswith('warn')]
+                if not one.new:
+                    equal((one.python, said), (one.python, [
+                        f'warn no step by --step-call {module}:{name}: it is no function, but a {kind}']))
+
+
+@case
 def references_generators_and_threads(hook):
     """By whatever name it is called, once it has run to its end; from 3.12 on."""
     for one, place in each(hook):
@@ -223,7 +285,7 @@ def what_was_not_called_is_said(hook):
                           ('mod:not_there', 'mod has no not_there'),
                           ('mod:there.more', 'mod has no there.more'),
                           ('taken:there', 'it is mod:there'),
-                          ('mod:there', 'it was never called'),
+                          ('mod:there', 'no call of it returned'),
                           ('__main__:f', '__main__ has no f')):
             for traced in (start, ''):
                 done = one.run(place, '-c', f'{traced}import mod, taken', path=[place.path],
