@@ -174,9 +174,49 @@ static int write_out(struct gt_gz_writer *gz)
 	return code;
 }
 
+/*
+ * The same in a file that gets its name when it is there: who is killed before leaves no empty
+ * file. -errno: -EEXIST, or something in the way of that, as a file system without such files.
+ */
+static int write_nameless(struct gt_gz_writer *gz)
+{
+	const char *slash = strrchr(gz->path, '/');
+	char *dir = slash ? strndup(gz->path, (size_t)(slash - gz->path) + 1) : strdup(".");
+	char self[32];
+	int code;
+
+	if (!dir)
+		return -ENOMEM;
+	gz->fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+	code = gz->fd < 0 ? -errno : write_out(gz);
+	free(dir);
+	if (code)
+		return code;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", gz->fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, gz->path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* write_out() to a file that is not there yet, or is to be replaced. */
+static int write_first(struct gt_gz_writer *gz, struct gt_err *err)
+{
+	int code = gz->flags & GT_GZ_WRITER_OVERWRITE ? -EEXIST : write_nameless(gz);
+
+	if (!code)
+		return 0;
+	if (gz->fd >= 0)
+		close(gz->fd);
+	gz->fd = -1;
+	code = open_file(gz, err);
+	if (code)
+		return code;
+	code = write_out(gz);
+	if (code)
+		unlink(gz->path); /* nothing of use is in it */
+	return code ? gt_err_sys(err, code, "cannot write '%s'", gz->path) : 0;
+}
+
 static int commit(struct gt_gz_writer *gz, struct gt_str text, struct gt_err *err)
 {
-	bool first = gz->fd < 0;
 	size_t data;
 	int code = finish_out(gz, text, &data);
 
@@ -185,17 +225,15 @@ static int commit(struct gt_gz_writer *gz, struct gt_str text, struct gt_err *er
 		code = -ENOMEM;
 	if (code)
 		return gt_err_sys(err, code, "cannot write '%s'", gz->path);
-	if (first) {
-		code = open_file(gz, err);
+	if (gz->fd < 0) {
+		code = write_first(gz, err);
+	} else {
+		code = write_out(gz);
 		if (code)
-			return code;
+			gt_err_sys(err, code, "cannot write '%s'", gz->path);
 	}
-	code = write_out(gz);
-	if (code) {
-		if (first)
-			unlink(gz->path); /* nothing of use is in it */
-		return gt_err_sys(err, code, "cannot write '%s'", gz->path);
-	}
+	if (code)
+		return code;
 	gz->tail.len = 0;
 	gt_buf_append(&gz->tail, gz->out.data + data, gz->out.len - data);
 	gz->file_end = gz->data_end + gz->out.len;

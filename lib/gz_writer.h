@@ -21,8 +21,9 @@ struct gt_gz_writer;
 #define GT_GZ_WRITER_OVERWRITE 1u /* replace an existing regular file; otherwise it is -EEXIST */
 
 /*
- * A writer of path, which the first commit makes, and removes again when it cannot write it: who is
- * killed leaves no empty file. *ret is owned by the caller. 0 or -ENOMEM.
+ * A writer of path, which the first commit makes: with its content in it where the file system can
+ * do that, so that who is killed leaves no empty file, and not at all when it cannot be written.
+ * *ret is owned by the caller. 0 or -ENOMEM.
  */
 int gt_gz_writer_create(struct gt_gz_writer **ret, const char *path, unsigned int flags,
 			struct gt_err *err);

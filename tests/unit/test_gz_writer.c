@@ -34,6 +34,8 @@ static struct {
 	unsigned int count;
 	uint64_t last_offset;
 	size_t last_len;
+	bool named;   /* the last write was to a file that has its name */
+	int no_names; /* how linkat() fails; 0: it does not */
 } spoil = { .left = -1 };
 
 ssize_t pwrite(int fd, const void *data, size_t len, off_t offset)
@@ -41,6 +43,7 @@ ssize_t pwrite(int fd, const void *data, size_t len, off_t offset)
 	spoil.count++;
 	spoil.last_offset = (uint64_t)offset;
 	spoil.last_len = len;
+	spoil.named = !access(path, F_OK);
 	if (spoil.left == 0) {
 		if (spoil.short_first && len > 1) {
 			spoil.short_first = false;
@@ -54,6 +57,14 @@ ssize_t pwrite(int fd, const void *data, size_t len, off_t offset)
 	if (spoil.left > 0)
 		spoil.left--;
 	return syscall(SYS_pwrite64, fd, data, len, offset);
+}
+
+int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+	if (!spoil.no_names)
+		return (int)syscall(SYS_linkat, from_fd, from, to_fd, to, flags);
+	errno = spoil.no_names;
+	return -1;
 }
 
 /* ---- files ---- */
@@ -344,6 +355,59 @@ static void test_names(void **state)
 	assert_int_equal(gt_gz_writer_close(NULL, &err), 0);
 }
 
+/* Who is killed at any moment leaves no empty file, where the file system lets us. */
+static void test_name_comes_last(void **state)
+{
+	int fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+	mode_t mask = umask(027);
+	struct gt_err err = { 0 };
+	struct stat st;
+
+	(void)state;
+	if (fd < 0) {
+		umask(mask);
+		skip();
+	}
+	close(fd);
+	unlink(path);
+	assert_int_equal(first_commit(path, 0, &err), 0);
+	umask(mask);
+	assert_false(spoil.named);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_file(&(struct gt_buf){ 0 }, GT_STR("x"));
+	assert_int_equal(first_commit(path, 0, &err), -EEXIST);
+	unlink(path);
+}
+
+static void test_name_comes_first(void **state)
+{
+	struct gt_err err = { 0 };
+
+	(void)state;
+	spoil.no_names = ENOENT; /* there is no /proc */
+	assert_int_equal(first_commit(path, 0, &err), 0);
+	assert_true(spoil.named);
+	assert_file(&(struct gt_buf){ 0 }, GT_STR("x"));
+	assert_int_equal(first_commit(path, 0, &err), -EEXIST);
+	spoil.no_names = 0;
+	unlink(path);
+}
+
+static void test_no_room(void **state)
+{
+	struct gt_err err = { 0 };
+
+	(void)state;
+	spoil.left = 0;
+	spoil.error = ENOSPC;
+	spoil.for_good = true;
+	assert_int_equal(first_commit(path, 0, &err), -ENOSPC);
+	spoil.left = -1;
+	spoil.for_good = false;
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void test_deleted(void **state)
 {
 	struct gt_gz_writer *gz = create();
@@ -449,6 +513,9 @@ int main(void)
 		cmocka_unit_test(test_file_size_limit),
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_name_comes_last),
+		cmocka_unit_test(test_name_comes_first),
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_killed),
 	};
