@@ -121,14 +121,20 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 	};
 	/* Another thread's first events may be stamped a little before the step began. */
 	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);
+	char tried[sizeof(window->path)];
 	struct gt_err err = { 0 };
 	bool overwrite = false;
 	int rc;
 
-	rc = choose_path(rec, window, &overwrite, &err);
-	if (!rc)
-		rc = gt_trace_create(&window->trace, window->path,
-				     overwrite ? GT_TRACE_OVERWRITE : 0, base_ns, &meta, &err);
+	/* Another gtrace of the job may be faster: then there is another name. */
+	do {
+		memcpy(tried, window->path, sizeof(tried));
+		rc = choose_path(rec, window, &overwrite, &err);
+		if (!rc)
+			rc = gt_trace_create(&window->trace, window->path,
+					     overwrite ? GT_TRACE_OVERWRITE : 0, base_ns, &meta,
+					     &err);
+	} while (rc == -EEXIST && strcmp(tried, window->path));
 	if (rc < 0)
 		fail(rec, window, &err);
 }

@@ -34,7 +34,8 @@ struct gt_recorder_config {
 	bool with_memory;  /* what torch's allocators do */
 	/*
 	 * Path of the file of this cycle (from 1), into buf. Called once a cycle, when its first
-	 * event is to be written. overwrite: may replace a file. 0 or -errno.
+	 * event is to be written, and again when that file was there. overwrite: may replace a
+	 * file. 0 or -errno.
 	 */
 	int (*path_for)(void *ctx, const struct gt_msg_hello *hello, uint64_t cycle, char *buf,
 			size_t len, bool *overwrite, struct gt_err *err);

@@ -5,7 +5,6 @@
 #include "str.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -273,14 +272,11 @@ static int owns_rank(struct gt_session *session, uint32_t rank, uint64_t client)
 	return 1;
 }
 
-/* Make path ours, against the other gtraces of the job. false: one of them has it. */
-static bool reserve(const char *path)
+static bool is_taken(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	struct stat st;
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno != EEXIST;
+	return !lstat(path, &st);
 }
 
 /* The time in ms, a little later where a file of this session has that one. */
@@ -333,7 +329,7 @@ int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, 
 	pthread_mutex_unlock(&session->lock);
 	if (owner < 0)
 		return gt_err_sys(err, owner, "cannot name a trace of rank %u", rank);
-	*overwrite = session->force || shared;
+	*overwrite = session->force;
 	do {
 		if (format_path(session, owner, rank, pid, cycle, number, buf, len) < 0)
 			return gt_err_set(err, -ENAMETOOLONG,
@@ -341,7 +337,7 @@ int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, 
 		/* Their ranks are not these where a process has another one than its gtrace. */
 		number = owner ? 0 : GT_MAX(number, 1u) + 1;
 		owner = false;
-	} while (shared && !reserve(buf));
+	} while (shared && is_taken(buf));
 	return 0;
 }
 

@@ -53,8 +53,8 @@ const char *gt_session_name(const struct gt_session *session);
  * Path of the trace of this process and cycle (from 1), into buf. client tells the processes of the
  * session apart (a process that executes another program keeps its pid): the first one of a rank
  * that asks has the plain name, later ones have their pid in it. Where other gtraces of the job
- * write to dir, too, the file is made, empty, so that it is no other's. *overwrite: the trace may
- * replace what is there. Any thread. 0 or -errno.
+ * write to dir, too, nothing is there yet: whoever makes the file has it, others ask again.
+ * *overwrite: the trace may replace what is there. Any thread. 0 or -errno.
  */
 int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
 		    uint64_t cycle, char *buf, size_t len, bool *overwrite, struct gt_err *err);

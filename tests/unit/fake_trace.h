@@ -96,9 +96,9 @@ struct gt_trace {
 
 static struct gt_trace fake_traces[FAKE_TRACES];
 static size_t fake_count;
-static int fake_write_rc;  /* what each write returns */
-static int fake_create_rc; /* what gt_trace_create() returns */
-static bool fake_discard;  /* keep nothing: for many events */
+static int fake_write_rc;      /* what each write returns */
+static const char *fake_taken; /* a path at which there is a file */
+static bool fake_discard;      /* keep nothing: for many events */
 
 static inline void fake_reset(void)
 {
@@ -117,7 +117,7 @@ static inline void fake_reset(void)
 	memset(fake_traces, 0, sizeof(fake_traces));
 	fake_count = 0;
 	fake_write_rc = 0;
-	fake_create_rc = 0;
+	fake_taken = NULL;
 	fake_discard = false;
 }
 
@@ -142,8 +142,8 @@ int gt_trace_create(struct gt_trace **ret, const char *path, unsigned int flags,
 {
 	struct gt_trace *trace = &fake_traces[fake_count];
 
-	if (fake_create_rc)
-		return gt_err_set(err, fake_create_rc, "cannot create");
+	if (fake_taken && !strcmp(path, fake_taken))
+		return gt_err_set(err, -EEXIST, "cannot create");
 	if (fake_count == FAKE_TRACES)
 		return gt_err_set(err, -EMFILE, "too many");
 	fake_count++;

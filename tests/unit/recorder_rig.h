@@ -23,6 +23,7 @@ static struct gt_recorder_report report;
 static struct gt_err err;
 static int path_rc; /* what path_for() returns */
 static int path_calls;
+static bool path_changes; /* from its first call to the second */
 static bool rig_overwrite;
 
 static int rig_path(void *ctx, const struct gt_msg_hello *hello, uint64_t cycle, char *buf,
@@ -33,7 +34,8 @@ static int rig_path(void *ctx, const struct gt_msg_hello *hello, uint64_t cycle,
 	path_calls++;
 	if (path_rc)
 		return gt_err_set(why, path_rc, "no path");
-	snprintf(buf, len, "cycle%llu", (unsigned long long)cycle);
+	snprintf(buf, len, "cycle%llu%s", (unsigned long long)cycle,
+		 path_changes && path_calls > 1 ? "-2" : "");
 	*overwrite = rig_overwrite;
 	return 0;
 }
@@ -43,6 +45,7 @@ static int setup(void **state)
 	(void)state;
 	fake_reset();
 	path_rc = 0;
+	path_changes = false;
 	path_calls = 0;
 	rig_overwrite = false;
 	rec = NULL;

@@ -27,6 +27,35 @@ static void no_path(void **state)
 	assert_int_equal(report.closed_count, 0);
 }
 
+/* Another gtrace of the job made the file in between, and there is another name. */
+static void taken_path(void **state)
+{
+	(void)state;
+	start();
+	fake_taken = "cycle1";
+	path_changes = true;
+	steps_to(2);
+	launch_and_kernel(2, 1, 21);
+	ab_flush(&ab);
+	drain(25);
+	assert_int_equal(failures(), 0);
+	assert_int_equal(path_calls, 2);
+	assert_string_equal(only_trace()->path, "cycle1-2");
+}
+
+static void no_other_path(void **state)
+{
+	(void)state;
+	start();
+	fake_taken = "cycle1";
+	steps_to(2);
+	launch_and_kernel(2, 1, 21);
+	ab_flush(&ab);
+	drain(25);
+	assert_int_equal(failures(), 1);
+	assert_int_equal(report.closed[0].err.code, -EEXIST);
+}
+
 static void disk_full(void **state)
 {
 	(void)state;
@@ -114,8 +143,8 @@ static void devices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(no_path), TEST(disk_full), TEST(two_windows_fail),
-		TEST(flushes), TEST(devices),
+		TEST(no_path),          TEST(taken_path), TEST(no_other_path), TEST(disk_full),
+		TEST(two_windows_fail), TEST(flushes),    TEST(devices),
 	};
 
 	return cmocka_run_group_tests_name("recorder_files", tests, NULL, NULL);

@@ -80,6 +80,7 @@ static void assert_path(struct gt_session *session, uint64_t client, uint32_t ra
 					 &overwrite, &err),
 			 0);
 	assert_string_equal(path, full);
+	assert_false(overwrite);
 }
 
 static void names(void **state)
@@ -377,9 +378,12 @@ static void files_of_a_job(void **state)
 
 	(void)state;
 	assert_path(first, 1, 0, 100, 1, "train-rank0.trace.json.gz");
+	touch("train-rank0.trace.json.gz");
 	assert_path(second, 1, 0, 100, 1, "train-rank0-pid100.trace.json.gz");
+	touch("train-rank0-pid100.trace.json.gz");
 	assert_path(first, 2, 0, 100, 1, "train-rank0-pid100-2.trace.json.gz");
 	assert_path(second, 2, 1, 101, 1, "train-rank1.trace.json.gz");
+	assert_int_equal(count_files(), 3); /* these, and the claim */
 	gt_session_free(first);
 	gt_session_free(second);
 }
