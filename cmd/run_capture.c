@@ -64,10 +64,11 @@ static void exclude_schedule(const struct run_options *run)
 /* As with --step-source none. */
 static void capture_all(struct run_options *run)
 {
-	exclude(run, run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_NONE,
+	exclude(run,
+		run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_AUTO &&
+			run->step_source != RUN_STEP_NONE,
 		"step-source");
 	exclude(run, run->step_range, "step-range");
-	exclude_schedule(run);
 	run->step_source = RUN_STEP_NONE;
 	run->capture = RUN_CAPTURE_STEPS;
 }

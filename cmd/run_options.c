@@ -208,7 +208,8 @@ static void check_step_call(struct run_options *run)
 		die(STATUS_OWN_FAILURE,
 		    "run: --step-call takes MODULE:NAME, such as __main__:train_step, not '%s'",
 		    run->step_call);
-	if (run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_CALL)
+	if (run->step_source != RUN_STEP_NOT_GIVEN && run->step_source != RUN_STEP_AUTO &&
+	    run->step_source != RUN_STEP_CALL)
 		die(STATUS_OWN_FAILURE, "run: --step-call and --step-source %s exclude each other",
 		    run_step_sources[run->step_source]);
 	if (run->step_range)
@@ -302,14 +303,13 @@ static void check_on_demand(struct run_options *run)
 	run->capture = RUN_CAPTURE_STEPS; /* nothing is listened to */
 }
 
-/* The whole run is one step. */
 static void check_whole(const struct run_options *run)
 {
 	const char *option = run_schedule_option(&run->schedule);
 
 	if (run->step_source == RUN_STEP_NONE && !run->schedule.capture && option)
-		die(STATUS_OWN_FAILURE, "run: --%s and --step-source none exclude each other",
-		    option);
+		warn("the whole run is one step (--%s none): --%s changes nothing",
+		     run->capture_range ? "capture-range" : "step-source", option);
 }
 
 static void set_default(uint64_t *value, uint64_t standard)

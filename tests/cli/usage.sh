@@ -48,10 +48,6 @@ try run --delay 2 --active 3 true
 try run --delay 2 --wait 1 true
 try run --delay 0 --active 3 true
 try run --capture-range nvtx:x --delay 0 true
-try run --step-source none --active 3 true
-try run --capture-range none --repeat 1 true
-try run --capture-range none --step-source auto true
-try run --step-call m:f --step-source auto true
 try run --activities cpu --cuda-graph node true
 try run --capture-range cuda-profiler --activities cpu true
 try run --capture-range none --capture-end stop true
