@@ -32,6 +32,7 @@ TORCH_EVERY = 4     # rounds: it takes seconds to begin and to end
 SET_CPUS = 4
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
 WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
+EACH_ROUND = ('plain twin', 'floor', *WINDOWS)
 # Whose memory is measured, which takes a start one after the other.
 MEASURED = ('plain', 'floor', 'gtrace', 'torch')
 TORCHS = ('torch', 'torch ops', 'torch shapes', 'torch stack')
@@ -229,128 +230,128 @@ def host_memory(pid):
         return {line.split(':')[0]: int(line.split()[1]) / 1024 for line in status if line.startswith('Vm')}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('gtrace')
-    parser.add_argument('floor')
-    parser.add_argument('launches')
-    parser.add_argument('outdir')
-    parser.add_argument('--sets', type=int, default=4)
-    parser.add_argument('--rounds', type=int, default=12, help='of each set')
-    parser.add_argument('--windows', type=int, default=100)
-    parser.add_argument('--quick', action='store_true', help='step times only, of processes that start all at once')
-    args = parser.parse_args()
-    os.makedirs(args.outdir, exist_ok=True)
-    processors = sorted(os.sched_getaffinity(0))
+class Programs:
+    """Starts the processes, each set on processors of its own."""
 
-    def gtrace_run(name, options):
-        return [args.gtrace, 'run', '-q', '-o', args.outdir, '-n', name, '--force', '--step-source', 'api', *options,
-                '--']
+    def __init__(self, args):
+        self.args, self.processors = args, sorted(os.sched_getaffinity(0))
 
-    def windows(skip, wait, active):
+    def cpus_of(self, number):
+        return self.processors[number % self.args.sets::self.args.sets][:SET_CPUS]
+
+    def gtrace_run(self, name, options):
+        return [self.args.gtrace, 'run', '-q', '-o', self.args.outdir, '-n', name, '--force', '--step-source', 'api',
+                *options, '--']
+
+    @staticmethod
+    def schedule(skip, wait, active):
         return ['--skip-first', str(skip), '--wait', str(wait), '--warmup', '1', '--active', str(active), '--repeat',
                 '0', '--skip-first-wait']
 
-    def cpus_of(number):
-        return processors[number % args.sets::args.sets][:SET_CPUS]
-
-    def window_of(number, mode):
-        prefix = gtrace_run('%s%d' % (mode, number), [*windows(args.rounds * STEPS, STEPS, STEPS), *WINDOWS[mode]])
-        return lambda cpus: Worker('gtrace', cpus, prefix)
-
+    @staticmethod
     def plain(cpus):
         return Worker('plain', cpus)
 
-    def start(number):
-        return Set({
-            'plain': plain,
-            'plain twin': plain,
-            'floor': lambda cpus: Worker('floor', cpus, env={'BENCH_FLOOR': os.path.abspath(args.floor)}),
-            **{mode: window_of(number, mode) for mode in WINDOWS},
-            **{mode: functools.partial(Worker, mode) for mode in TORCHS},
-        }, cpus_of(number), measure=not number and not args.quick, export=not number and not args.quick)
+    def with_windows(self, number, mode):
+        prefix = self.gtrace_run('%s%d' % (mode, number), [
+            *self.schedule(self.args.rounds * STEPS, STEPS, STEPS), *WINDOWS[mode]])
+        return lambda cpus: Worker('gtrace', cpus, prefix)
 
-    def idle(options):
+    def without_window(self, options):
+        """The doors are hidden from it: it loads the library when it is told to."""
         hidden = [word for name in DOORS for word in ('-u', name)]
-        prefix = [*gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden]
+        prefix = [*self.gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden]
         return lambda cpus: Worker('late', cpus, prefix)
 
-    rng = random.Random(2)
-    sets = [start(number) for number in range(args.sets)]
-    loads = [Set({'plain': plain, **{name: idle(options) for name, options in IDLE.items()}}, cpus_of(number))
-             for number in range(args.sets * 2)]
-    for one in sets + loads:
-        one.await_start()
+    def traced_set(self, number):
+        first = not number and not self.args.quick
+        return Set({
+            'plain': self.plain,
+            'plain twin': self.plain,
+            'floor': lambda cpus: Worker('floor', cpus, env={'BENCH_FLOOR': os.path.abspath(self.args.floor)}),
+            **{mode: self.with_windows(number, mode) for mode in WINDOWS},
+            **{mode: functools.partial(Worker, mode) for mode in TORCHS},
+        }, self.cpus_of(number), measure=first, export=first)
 
-    def save():
-        with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
-            json.dump([one.rounds for one in sets + loads], log)
+    def idle_set(self, number):
+        return Set({'plain': self.plain, **{name: self.without_window(options) for name, options in IDLE.items()}},
+                   self.cpus_of(number))
 
-    print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
-    for one in loads:
-        one.loaded(args.rounds // 2, rng)
+    def short_windows(self, number):
+        return Worker('gtrace', self.cpus_of(number), self.gtrace_run('after%d' % number, [
+            *self.schedule(4, 4, 3), *WINDOWS['gtrace']]))
+
+
+def step_times(sets, mode, times=('before', 'active', 'after')):
+    return [ms for one in sets for when in times for blocks in one.rounds[when] for ms in blocks[mode]]
+
+
+def measure_idle(sets, rounds, rng):
+    for one in sets:
+        one.loaded(rounds, rng)
         one.close()
-    save()
-    for mode in IDLE:
-        print_ratios(mode + ', loaded', loads, change(mode, 'active'))
-    some = ['plain twin', 'floor', *WINDOWS]
+
+
+def measure_windows(sets, rounds, rng, save):
     for when in 'before', 'active':
-        for number in range(args.rounds):
-            names = some + [*TORCHS] * (number % TORCH_EVERY == 0)
+        for number in range(rounds):
+            names = [*EACH_ROUND] + [*TORCHS] * (number % TORCH_EVERY == 0)
             for one in sets:
                 one.untraced(names, rng) if when == 'before' else one.round(names, rng)
         save()
 
-    def steps_of(mode, times=('before', 'active', 'after')):
-        return [ms for one in sets for when in times for blocks in one.rounds[when] for ms in blocks[mode]]
 
-    first = sets[0]
-    after = {name: worker.ask('memory') for name, worker in first.workers.items()}
-
-    traced = (*some, *TORCHS)
+def print_step_times(sets):
+    traced = (*EACH_ROUND, *TORCHS)
     for mode in traced:
         print_ratios(mode, sets, change(mode, 'active'))
     print_ratios('gtrace / floor', sets, lambda *what: change('gtrace', 'active')(*what) /
                  change('floor', 'active')(*what))
     for mode in traced:
         print_ratios(mode + ', after', sets, change(mode, 'after'))
-    print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(percentile(steps_of('plain'), share)
+    print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(percentile(step_times(sets, 'plain'), share)
                                                               for share in (.1, .25, .5)))
 
-    base = percentile(steps_of('gtrace', ['active']), .25)
+
+def print_files(sets, outdir):
+    """Ends the programs of all modes that write files."""
+    base = percentile(step_times(sets, 'gtrace', ['active']), .25)
     torch_bytes = statistics.median(a['bytes'] for one in sets for a in one.answers['torch'])
     for mode in WINDOWS:
-        found = files_of(sets, mode, args.outdir)
-        over = (percentile(steps_of(mode, ['active']), .25) - base) * 1e6
+        found = files_of(sets, mode, outdir)
+        over = (percentile(step_times(sets, mode, ['active']), .25) - base) * 1e6
         print('%-7s %d of %d files complete, %.1f ms (median) and %.1f ms (max) after the window; %.0f bytes, %.2f an '
               'event, %.2f of torch.profiler with CUDA alone; gtrace itself %.1f MiB%s' % (
                   mode, found['complete'], len(found['bytes']), statistics.median(found['delays']),
                   max(found['delays']), statistics.median(found['bytes']), sum(found['bytes']) / found['events'],
                   statistics.median(found['bytes']) / torch_bytes, found['memory'],
                   '; %.0f ns an operator (%d a step)' % (over / found['ops'], found['ops']) if found['ops'] else ''))
+
+
+def print_stalls(one):
     for name in ('floor', *TORCHS):
         print('stall at the end of a window: %-12s %.1f ms%s' % (
-            name, statistics.median(a['stall_ms'] for a in first.answers[name]), ' with export' * (name in TORCHS)))
-    for name, before in first.before.items():
+            name, statistics.median(a['stall_ms'] for a in one.answers[name]), ' with export' * (name in TORCHS)))
+
+
+def print_memory(one, at_end):
+    for name, before in one.before.items():
         print('memory %-10s device %+.1f MiB of its own, host %.1f MiB at start, %.1f MiB at the end' % (
-            name, first.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, after[name]['VmRSS'] / 2 ** 20))
-    if args.quick:
-        for one in sets:
-            one.close()
-        return
-    plains = [one.workers.pop('plain') for one in sets]
-    for one in sets:
-        one.close()
-    workers = [Worker('gtrace', cpus_of(number), gtrace_run('after%d' % number, [*windows(4, 4, 3), *WINDOWS['gtrace']]))
-               for number in range(args.sets)]
-    traced, untraced = after_steps(workers, plains, -(-args.windows // args.sets))
+            name, one.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, at_end[name]['VmRSS'] / 2 ** 20))
+
+
+def print_after_steps(programs, plains, count):
+    """Of count windows in all. Ends the plain workers, too."""
+    workers = [programs.short_windows(number) for number in range(len(plains))]
+    traced, untraced = after_steps(workers, plains, -(-count // len(plains)))
     for name, values in (('plain', untraced), ('after a window', traced)):
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
             name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
     for worker in workers + plains:
         worker.close()
-    taken = launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir)
 
+
+def print_launches(taken):
     def plain_of(values):
         return taken['plain'][::len(taken['plain']) // len(values)]
 
@@ -360,6 +361,52 @@ def main():
         for name in ('idle', 'floor', 'active'))))
     print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % interval(
         [a - b for a, b in zip(taken['active'], taken['floor'])]))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('gtrace')
+    parser.add_argument('floor')
+    parser.add_argument('launches')
+    parser.add_argument('outdir')
+    parser.add_argument('--sets', type=int, default=4)
+    parser.add_argument('--rounds', type=int, default=12, help='of each set')
+    parser.add_argument('--windows', type=int, default=100)
+    parser.add_argument('--quick', action='store_true', help='step times only, of processes that start all at once')
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    os.makedirs(args.outdir, exist_ok=True)
+    programs, rng = Programs(args), random.Random(2)
+    sets = [programs.traced_set(number) for number in range(args.sets)]
+    idle = [programs.idle_set(number) for number in range(args.sets * 2)]
+    for one in sets + idle:
+        one.await_start()
+
+    def save():
+        with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
+            json.dump([one.rounds for one in sets + idle], log)
+
+    print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
+    measure_idle(idle, args.rounds // 2, rng)
+    save()
+    for mode in IDLE:
+        print_ratios(mode + ', loaded', idle, change(mode, 'active'))
+    measure_windows(sets, args.rounds, rng, save)
+    at_end = {name: worker.ask('memory') for name, worker in sets[0].workers.items()}
+    print_step_times(sets)
+    print_files(sets, args.outdir)
+    print_stalls(sets[0])
+    print_memory(sets[0], at_end)
+    plains = [] if args.quick else [one.workers.pop('plain') for one in sets]
+    for one in sets:
+        one.close()
+    if args.quick:
+        return
+    print_after_steps(programs, plains, args.windows)
+    print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir))
 
 
 if __name__ == '__main__':
