@@ -28,7 +28,7 @@ struct gt_gpu_op {
 	uint32_t channel;
 	uint32_t channel_type;
 	/* kernel */
-	uint64_t name_ref; /* see GT_NAME_PTR_MIN in wire.h */
+	uint64_t name_ref; /* see GT_NAME_PTR_MIN in wire_events.h */
 	uint32_t grid[3];
 	uint32_t block[3];
 	uint32_t cluster[3];

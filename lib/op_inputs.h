@@ -1,6 +1,6 @@
 /*
- * op_inputs.h - the inputs of a torch operator, from an event (struct gt_input in wire.h) to the
- * arguments that torch's own profiler writes, in its words.
+ * op_inputs.h - the inputs of a torch operator, from an event (struct gt_input in wire_events.h) to
+ * the arguments that torch's own profiler writes, in its words.
  */
 #ifndef GT_OP_INPUTS_H
 #define GT_OP_INPUTS_H

@@ -92,7 +92,7 @@ struct gt_trace_range { /* NVTX range or step */
 	uint64_t end_ns;
 	struct gt_str name;
 	struct gt_str domain; /* empty: default domain */
-	struct gt_str inputs; /* struct gt_input of wire.h; empty: none */
+	struct gt_str inputs; /* struct gt_input of wire_events.h; empty: none */
 	uint64_t external_id; /* > 0, unique in the file */
 };
 
@@ -110,7 +110,7 @@ struct gt_trace_op { /* an operator of torch */
 	uint64_t external_id;  /* > 0, unique in the file */
 };
 
-struct gt_trace_memory { /* of an allocator of torch: as struct gt_ev_memory of wire.h */
+struct gt_trace_memory { /* of an allocator of torch: as struct gt_ev_memory of wire_events.h */
 	uint32_t tid;
 	int8_t device_type;
 	int8_t device;
