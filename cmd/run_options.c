@@ -303,13 +303,16 @@ static void check_on_demand(struct run_options *run)
 	run->capture = RUN_CAPTURE_STEPS; /* nothing is listened to */
 }
 
-static void check_whole(const struct run_options *run)
+static void check_whole(struct run_options *run)
 {
 	const char *option = run_schedule_option(&run->schedule);
+	bool by_range = run->capture_range && !strcmp(run->capture_range, "none");
 
-	if (run->step_source == RUN_STEP_NONE && !run->schedule.capture && option)
-		warn("the whole run is one step (--%s none): --%s changes nothing",
-		     run->capture_range ? "capture-range" : "step-source", option);
+	if (run->step_source != RUN_STEP_NONE || run->schedule.capture || !option)
+		return;
+	warn("the whole run is one step (--%s none): --%s changes nothing",
+	     by_range ? "capture-range" : "step-source", option);
+	run->schedule = (struct gt_schedule)GT_SCHEDULE_DEFAULT; /* nor a file's name */
 }
 
 static void set_default(uint64_t *value, uint64_t standard)

@@ -13,8 +13,9 @@ said --capture-range cuda-profiler --step-source none
 said --capture-range steps --step-source none
 said --capture-range none
 said --capture-range time --delay 1h
-for option in '--step-source none --active 3' '--capture-range none --repeat 1'; do
-	sim gtrace run -q --force $option -n x -- "$SIMGPU/train" --steps 3
+for option in '--step-source none --active 3' '--capture-range none --repeat 2' \
+	'--capture-range steps --step-source none --wait 1'; do
+	sim gtrace run -q --force $option -n whole -- "$SIMGPU/train" --steps 3
 done
 kind=nvtx marks=api
 said --capture-range nvtx:nothing
