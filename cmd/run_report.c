@@ -396,18 +396,21 @@ static bool has_stepless(const struct run_report *report)
 	return false;
 }
 
+/* The trace would have been of the whole run. */
+static bool was_whole(const struct run_report *report)
+{
+	const struct run_options *options = report->options;
+
+	return !report->last_step && !options->schedule.capture && !options->schedule.on_demand &&
+	       (options->step_source == RUN_STEP_AUTO || options->step_source == RUN_STEP_NONE);
+}
+
 /* What was asked for comes with a GPU alone; a program on the CPU can have a range, a step or a
  * trigger. */
 static bool lacked_gpu(const struct run_report *report)
 {
-	const struct run_options *options = report->options;
-
-	if (report->gpu_clients)
-		return false;
-	if (!strstr(options->activities, "cpu"))
-		return true;
-	return !report->last_step && !options->schedule.capture && !options->schedule.on_demand &&
-	       (options->step_source == RUN_STEP_AUTO || options->step_source == RUN_STEP_NONE);
+	return !report->gpu_clients &&
+	       (!strstr(report->options->activities, "cpu") || was_whole(report));
 }
 
 /* No trace was written. */
@@ -428,6 +431,12 @@ static void explain_nothing(const struct run_report *report)
 	}
 	if (lacked_gpu(report)) {
 		warn("nothing is traced: the program did not use a GPU");
+		return;
+	}
+	if (was_whole(report)) {
+		warn("nothing is traced: the program used CUDA, but did nothing that is recorded "
+		     "(--activities %s)",
+		     report->options->activities);
 		return;
 	}
 	if (sched->capture) {

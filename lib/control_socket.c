@@ -218,7 +218,9 @@ static int listen_in(struct gt_control *control, const char *dir)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd, n, rc = 0;
 
-	if ((mkdir(dir, 0700) < 0 && errno != EEXIST) || !is_private(dir))
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (!is_private(dir))
 		return -EPERM;
 	n = snprintf(control->path, sizeof(control->path), "%s/%d" SUFFIX, dir, (int)getpid());
 	if (n < 0 || (size_t)n >= sizeof(control->path) ||
@@ -241,7 +243,7 @@ int gt_control_open(struct gt_control *control, uv_loop_t *loop, char *(*lookup)
 		    struct gt_err *err)
 {
 	struct dirs dirs;
-	int fd = -ENOENT, rc;
+	int fd = -EINVAL, rc;
 
 	control->listen_fd = -1;
 	control->peers = NULL;
@@ -249,10 +251,11 @@ int gt_control_open(struct gt_control *control, uv_loop_t *loop, char *(*lookup)
 	find_dirs(lookup, &dirs);
 	for (size_t i = 0; i < dirs.count && fd < 0; i++)
 		fd = listen_in(control, dirs.path[i]);
+	if (!dirs.count)
+		return gt_err_set(err, fd, GT_ENV_RUNTIME_DIR " is no absolute path");
 	if (fd < 0)
-		return gt_err_sys(err, fd,
-				  "cannot listen in a private directory for 'gtrace "
-				  "trigger' and 'gtrace ps'");
+		return gt_err_sys(err, fd, "cannot listen in a private directory '%s'",
+				  dirs.path[dirs.count - 1]);
 	rc = uv_poll_init(loop, &control->listen_poll, fd);
 	if (rc < 0) {
 		unlink(control->path);

@@ -16,8 +16,8 @@
 #define PROBE_BYTES   65536 /* a directory without room for this takes no trace */
 #define NAME_ATTEMPTS 100000
 
-struct owner { /* who has the plain name of a rank */
-	uint32_t rank;
+struct owner { /* who has a name; each rank's first one has the plain name */
+	uint32_t rank, pid;
 	uint64_t client;
 };
 
@@ -31,7 +31,7 @@ struct gt_session {
 	struct gt_job job;
 	struct gt_claim claim; /* of the name */
 	pthread_mutex_t lock;  /* of what is below */
-	struct owner *owners;
+	struct owner *owners;  /* in the order in which they came */
 	size_t owner_count;
 	uint64_t last_ms; /* of the last file's name, in a folder */
 };
@@ -242,6 +242,8 @@ const char *gt_session_advice(int code)
 				 : "root is nobody on this file system (root_squash): run as the "
 				   "owner "
 				   "of the directory, or choose another one with --output-dir";
+	case -EFBIG:
+		return "raise that limit";
 	case -ENOSPC:
 	case -EDQUOT:
 		return "make room or choose another one with --output-dir";
@@ -255,21 +257,35 @@ const char *gt_session_name(const struct gt_session *session)
 	return session->name;
 }
 
-/* 1: client has the plain name of rank; 0: another one has it; -ENOMEM. */
-static int owns_rank(struct gt_session *session, uint32_t rank, uint64_t client)
+/*
+ * Which name client has: 0: the plain one of its rank, 1: that with its pid, N: that with its pid
+ * and N, since a process that executes another program keeps its pid; -ENOMEM.
+ */
+static int take_name_of(struct gt_session *session, uint32_t rank, uint32_t pid, uint64_t client)
 {
 	struct owner *owners;
+	bool first = true;
+	int same_pid = 0;
 	size_t i;
 
-	for (i = 0; i < session->owner_count; i++)
-		if (session->owners[i].rank == rank)
-			return session->owners[i].client == client;
+	for (i = 0; i < session->owner_count; i++) {
+		const struct owner *owner = &session->owners[i];
+
+		if (owner->rank != rank)
+			continue;
+		if (!first && owner->pid == pid)
+			same_pid++;
+		if (owner->client == client)
+			return first ? 0 : same_pid;
+		first = false;
+	}
 	owners = realloc(session->owners, (session->owner_count + 1) * sizeof(*owners));
 	if (!owners)
 		return -ENOMEM;
-	owners[session->owner_count++] = (struct owner){ .rank = rank, .client = client };
+	owners[session->owner_count++] =
+		(struct owner){ .rank = rank, .pid = pid, .client = client };
 	session->owners = owners;
-	return 1;
+	return first ? 0 : same_pid + 1;
 }
 
 static bool is_taken(const char *path)
@@ -319,24 +335,25 @@ int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, 
 		    uint64_t cycle, char *buf, size_t len, bool *overwrite, struct gt_err *err)
 {
 	bool shared = *session->job.key && !session->force;
-	unsigned int number = 0;
-	int owner;
+	unsigned int number;
+	int which;
 
 	pthread_mutex_lock(&session->lock);
-	owner = owns_rank(session, rank, client);
+	which = take_name_of(session, rank, pid, client);
 	if (in_folder(session))
 		cycle = take_ms(session);
 	pthread_mutex_unlock(&session->lock);
-	if (owner < 0)
-		return gt_err_sys(err, owner, "cannot name a trace of rank %u", rank);
+	if (which < 0)
+		return gt_err_sys(err, which, "cannot name a trace of rank %u", rank);
 	*overwrite = session->force;
+	number = which > 1 ? (unsigned int)which : 0;
 	do {
-		if (format_path(session, owner, rank, pid, cycle, number, buf, len) < 0)
+		if (format_path(session, !which, rank, pid, cycle, number, buf, len) < 0)
 			return gt_err_set(err, -ENAMETOOLONG,
 					  "the path of a trace in '%s' is too long", session->dir);
 		/* Their ranks are not these where a process has another one than its gtrace. */
-		number = owner ? 0 : GT_MAX(number, 1u) + 1;
-		owner = false;
+		number = which ? GT_MAX(number, 1u) + 1 : 0;
+		which = 1;
 	} while (shared && is_taken(buf));
 	return 0;
 }

@@ -250,6 +250,20 @@ def test_program_that_never_inits_cuda(case):
     check_equal(result.names(), [], 'files')
 
 
+@each(auto=[[]], none=[['--step-source', 'none']])
+def test_program_that_only_asks_for_the_gpu(case, options):
+    """As torch.cuda.is_available() does: there is nothing to trace, and no step is missed."""
+    script = ('import ctypes\n'
+              'count = ctypes.c_int()\n'
+              'runtime = ctypes.CDLL("libcudart.so.13")\n'
+              'assert runtime.cudaGetDeviceCount(ctypes.byref(count)) == 0\n')
+    result = case.gtrace(options, [*case.python(), '-c', script])
+    check_equal([line for line in result.stderr.splitlines() if 'warning' in line],
+                ['gtrace: warning: nothing is traced: the program used CUDA, but did nothing that is '
+                 'recorded (--activities cpu,gpu)'], 'warnings')
+    check_equal(result.names(), [], 'files')
+
+
 def test_no_injection_library(case):
     """A driver ignores what it cannot load; gtrace says so before the start."""
     result = case.gtrace([], case.train(tools=None), env={'GTRACE_INJECTION': '/nonexistent.so'})

@@ -220,8 +220,34 @@ static void others_may_enter(void **state)
 	(void)state;
 	assert_int_equal(chmod(sessions, 0755), 0);
 	assert_int_equal(gt_control_each(lookup, note, path), 0);
-	assert_true(gt_control_open(&other, &loop, lookup, &err) < 0);
+	assert_int_equal(gt_control_open(&other, &loop, lookup, &err), -EPERM);
 	assert_int_equal(chmod(sessions, 0700), 0);
+}
+
+static char *lookup_none(const char *name)
+{
+	static char none[] = "/nonexistent/place";
+
+	return strcmp(name, GT_ENV_RUNTIME_DIR) ? NULL : none;
+}
+
+static char *lookup_relative(const char *name)
+{
+	static char relative[] = "place";
+
+	return strcmp(name, GT_ENV_RUNTIME_DIR) ? NULL : relative;
+}
+
+static void no_directory(void **state)
+{
+	struct gt_control other = { .asked = on_asked };
+	struct gt_err err;
+
+	(void)state;
+	assert_int_equal(gt_control_open(&other, &loop, lookup_none, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "'/nonexistent/place/gtrace'"));
+	assert_int_equal(gt_control_open(&other, &loop, lookup_relative, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, GT_ENV_RUNTIME_DIR));
 }
 
 static void nobody_listens(void **state)
@@ -257,6 +283,7 @@ int main(void)
 		TEST(many_that_wait),
 		TEST(found),
 		TEST(others_may_enter),
+		TEST(no_directory),
 		TEST(nobody_listens),
 	};
 

@@ -94,8 +94,14 @@ static void names(void **state)
 	/* a second process of rank 0, and the first again */
 	assert_path(session, 3, 0, 102, 1, "train-rank0-pid102.trace.json.gz");
 	assert_path(session, 1, 0, 100, 1, "train-rank0.trace.json.gz");
-	/* the first process after an exec */
+	/* the first process after an exec, and after more of them */
 	assert_path(session, 4, 0, 100, 1, "train-rank0-pid100.trace.json.gz");
+	assert_path(session, 5, 0, 100, 1, "train-rank0-pid100-2.trace.json.gz");
+	assert_path(session, 6, 0, 100, 1, "train-rank0-pid100-3.trace.json.gz");
+	assert_path(session, 7, 0, 102, 1, "train-rank0-pid102-2.trace.json.gz");
+	assert_path(session, 4, 0, 100, 2, "train-rank0-cycle2-pid100.trace.json.gz");
+	assert_path(session, 5, 0, 100, 1, "train-rank0-pid100-2.trace.json.gz");
+	assert_path(session, 5, 7, 100, 1, "train-rank7-pid100.trace.json.gz");
 	gt_session_free(session);
 	/* nothing is left behind */
 	assert_int_equal(count_files(), 0);
@@ -433,7 +439,8 @@ static void full_disk(void **state)
 	setrlimit(RLIMIT_FSIZE, &small);
 	rc = gt_session_open(&session, &config, &err);
 	setrlimit(RLIMIT_FSIZE, &was);
-	assert_true(rc == -ENOSPC || rc == -EFBIG);
+	assert_int_equal(rc, -EFBIG);
+	assert_non_null(strstr(gt_session_advice(rc), "limit"));
 	assert_int_equal(count_files(), 0);
 }
 
