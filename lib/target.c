@@ -10,7 +10,7 @@
  * before the witness: a "no" counts when it is repeated after this time.
  */
 #define ASK_AGAIN_MS     30
-#define ANSWER_WITHIN_MS 200 /* the witness may have been stopped */
+#define ANSWER_WITHIN_MS 200 /* or it is looked whether the witness can answer at all */
 #define TICK_MS          10
 
 static void pass_on(struct gt_target *target, struct gt_target_question *question)
@@ -44,11 +44,11 @@ static void on_tick(uv_timer_t *timer)
 		if (!question->open)
 			continue;
 		age_ms = uv_now(timer->loop) - question->signal_ms;
-		if (age_ms >= ANSWER_WITHIN_MS) {
-			pass_on(target, question);
-		} else if (question->answered && age_ms >= ASK_AGAIN_MS) {
+		if (question->answered && age_ms >= ASK_AGAIN_MS) {
 			question->asked_again = true;
 			ask(target, question);
+		} else if (age_ms >= ANSWER_WITHIN_MS && gt_witness_is_mute(target->witness)) {
+			pass_on(target, question);
 		}
 		any |= question->open;
 	}
@@ -56,12 +56,14 @@ static void on_tick(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
-static struct gt_target_question *find(struct gt_target *target, const struct gt_witness_mark *mark)
+/* An open one of this signal, or one that waits for an answer. */
+static struct gt_target_question *find(struct gt_target *target, const struct gt_witness_mark *mark,
+				       bool waiting)
 {
 	size_t i;
 
 	for (i = 0; i < GT_TARGET_QUESTIONS; i++)
-		if (target->questions[i].open &&
+		if (target->questions[i].open && !(waiting && target->questions[i].answered) &&
 		    !memcmp(&target->questions[i].mark, mark, sizeof(*mark)))
 			return &target->questions[i];
 	return NULL;
@@ -76,7 +78,7 @@ static void on_answer(uv_poll_t *poll, int status, int events)
 
 	(void)events;
 	while (!(rc = status < 0 ? -EPIPE : gt_witness_read(target->witness, &answer))) {
-		question = find(target, &answer.mark);
+		question = find(target, &answer.mark, true);
 		if (!question)
 			continue;
 		question->answered = true;
@@ -105,7 +107,7 @@ static void question_signal(struct gt_target *target, const struct signalfd_sigi
 
 	target->asked_to_end |= gt_signals_is_end(question.mark.signo);
 	/* The kernel joins equal signals that wait; so it may have done for the witness. */
-	if (question.mark.signo < SIGRTMIN && find(target, &question.mark))
+	if (question.mark.signo < SIGRTMIN && find(target, &question.mark, false))
 		return;
 	for (i = 0; i < GT_TARGET_QUESTIONS; i++) {
 		if (target->questions[i].open)

@@ -109,6 +109,15 @@ int gt_witness_read(struct gt_witness *witness, struct gt_witness_answer *ret)
 	return 0;
 }
 
+bool gt_witness_is_mute(const struct gt_witness *witness)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)witness->pid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT) <
+		       0 ||
+	       info.si_pid;
+}
+
 void gt_witness_stop(struct gt_witness *witness)
 {
 	close(witness->fd);

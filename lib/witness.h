@@ -39,6 +39,9 @@ int gt_witness_ask(struct gt_witness *witness, const struct gt_witness_mark *mar
 /* 0, -EAGAIN when there is no answer yet, -EPIPE when the witness is gone. */
 int gt_witness_read(struct gt_witness *witness, struct gt_witness_answer *ret);
 
+/* Can it not answer, as it is stopped or has ended? */
+bool gt_witness_is_mute(const struct gt_witness *witness);
+
 /* End it and reap it. */
 void gt_witness_stop(struct gt_witness *witness);
 

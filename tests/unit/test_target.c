@@ -1,6 +1,7 @@
 #include "base.h"
 #include "target.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -199,6 +200,26 @@ static void one_after_the_other(void **state)
 	assert_int_equal(count(SIGUSR1), 1);
 }
 
+/* gtrace had no time for long, but the witness had. */
+static void answer_that_is_read_late(void **state)
+{
+	struct pollfd answer = { .fd = witness.fd, .events = POLLIN };
+	size_t i;
+
+	(void)state;
+	kill(0, SIGUSR1);
+	uv_run(&loop, UV_RUN_ONCE);
+	assert_true(is_asking());
+	assert_int_equal(poll(&answer, 1, -1), 1);
+	for (i = 0; i < GT_TARGET_QUESTIONS; i++)
+		target.questions[i].signal_ms -= 1000;
+	uv_timer_start(&target.timer, target.timer.timer_cb, 0, 1); /* due before it is read */
+	run_until_decided();
+	kill(target.pid, END);
+	run_until_ended();
+	assert_int_equal(count(SIGUSR1), 1);
+}
+
 static void queued_with_value(void **state)
 {
 	const union sigval values[] = { { .sival_int = 42 }, { .sival_int = 43 } };
@@ -348,6 +369,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(passes_on, start, stop),
 		cmocka_unit_test_setup_teardown(not_twice, start, stop),
 		cmocka_unit_test_setup_teardown(one_after_the_other, start, stop),
+		cmocka_unit_test_setup_teardown(answer_that_is_read_late, start, stop),
 		cmocka_unit_test_setup_teardown(queued_with_value, start, stop),
 		cmocka_unit_test_setup_teardown(without_witness, start, stop),
 		cmocka_unit_test_setup_teardown(stopped_witness, start, stop),
