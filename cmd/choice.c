@@ -16,7 +16,7 @@ bool read_sides(const char *text, bool (*read)(struct gt_str side, int64_t *ret)
 {
 	const char *colon = strchr(text, ':');
 	struct gt_str from = { text, colon ? (size_t)(colon - text) : strlen(text) };
-	struct gt_str to = colon ? (struct gt_str){ colon + 1, strlen(colon + 1) } : from;
+	struct gt_str to = colon ? gt_str_of(colon + 1) : from;
 
 	if (!from.len && !to.len)
 		return false;

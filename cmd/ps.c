@@ -37,7 +37,7 @@ static void put_cell(struct gt_text_table *table, const struct session_found *se
 			 !session->mute         ? "-"
 			 : strcmp(key, "phase") ? "?"
 						: "does not answer");
-	gt_text_cell_name(table, (struct gt_str){ value, strlen(value) });
+	gt_text_cell_name(table, gt_str_of(value));
 }
 
 static void put_table(const struct sessions *sessions, struct gt_buf *text)
@@ -65,7 +65,7 @@ static void put_text(struct gt_buf *text, const struct session_found *session, c
 
 	gt_buf_printf(text, ", \"%s\": ", key);
 	if (gt_fields_get(&session->status, key, value, sizeof(value)))
-		gt_safe_put_json(text, (struct gt_str){ value, strlen(value) });
+		gt_safe_put_json(text, gt_str_of(value));
 	else
 		gt_buf_text(text, "null");
 }

@@ -24,11 +24,6 @@ static uint64_t count_rules(const struct gt_check *check, bool errors)
 	return count;
 }
 
-static struct gt_str text_of(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void put_count(struct gt_buf *out, uint64_t count, const char *one, const char *many)
@@ -40,7 +35,7 @@ static void put_verdict(const struct gt_check *check, struct gt_buf *out)
 {
 	uint64_t errors = count_rules(check, true), warnings = count_rules(check, false);
 
-	gt_safe_put(out, text_of(check->about->path));
+	gt_safe_put(out, gt_str_of(check->about->path));
 	gt_buf_text(out, errors ? ": usable, with losses (" : ": sound");
 	if (errors)
 		put_count(out, errors, "error", "errors");
@@ -138,9 +133,9 @@ static void put_findings(const struct gt_check *check, struct gt_buf *out)
 			      "%s\n{\"rule\":\"%s\",\"severity\":\"%s\",\"count\":%llu,\"text\":",
 			      comma, rules[i].code, rules[i].is_error ? "error" : "warning",
 			      (unsigned long long)finding->count);
-		gt_safe_put_json(out, text_of(rules[i].text));
+		gt_safe_put_json(out, gt_str_of(rules[i].text));
 		gt_buf_text(out, ",\"first\":");
-		gt_safe_put_json(out, text_of(finding->first));
+		gt_safe_put_json(out, gt_str_of(finding->first));
 		gt_buf_byte(out, '}');
 		comma = ",";
 	}
@@ -176,7 +171,7 @@ int gt_check_print_json(const struct gt_check *check, struct gt_buf *out)
 	const struct gt_summary *about = check->about;
 
 	gt_buf_text(out, "{\"files\":[{\"path\":");
-	gt_safe_put_json(out, text_of(about->path));
+	gt_safe_put_json(out, gt_str_of(about->path));
 	gt_buf_printf(out, ",\"sound\":%s", gt_check_is_sound(check) ? "true" : "false");
 	gt_buf_text(out, ",\"producer\":");
 	gt_safe_put_json(out, gt_buf_str(&about->producer));

@@ -87,8 +87,7 @@ int gt_cut_print_about(const struct gt_choice *choice, const struct gt_cut_resul
 		gt_buf_printf(out, ",\"device\":%lld", (long long)choice->device);
 	if (choice->categories) {
 		gt_buf_text(out, ",\"categories\":");
-		gt_safe_put_json(out,
-				 (struct gt_str){ choice->categories, strlen(choice->categories) });
+		gt_safe_put_json(out, gt_str_of(choice->categories));
 	}
 	gt_buf_byte(out, '}');
 	return out->failed ? -ENOMEM : 0;

@@ -195,7 +195,7 @@ static const char *reduction_name(int32_t reduction)
 
 static char *put_text(char *p, const char *text)
 {
-	return gt_json_put_str(p, (struct gt_str){ text, strlen(text) });
+	return gt_json_put_str(p, gt_str_of(text));
 }
 
 char *gt_nccl_put_args(const struct gt_nccl *nccl, uint32_t id, uint32_t device, bool named,

@@ -173,7 +173,7 @@ static struct gt_trace_call as_call(const struct gt_recorder *rec, const struct 
 
 	if (!call.name.len) {
 		snprintf(buf, len, "%s %u", launch->runtime ? "cuda" : "cu", launch->cbid);
-		call.name = (struct gt_str){ buf, strlen(buf) };
+		call.name = gt_str_of(buf);
 	}
 	return call;
 }
@@ -206,7 +206,7 @@ static struct gt_str kernel_name(const struct gt_recorder *rec, uint64_t ref, ch
 	if (name.len)
 		return name;
 	snprintf(buf, len, "kernel 0x%" PRIx64, ref);
-	return (struct gt_str){ buf, strlen(buf) };
+	return gt_str_of(buf);
 }
 
 /* What torch and NCCL tell of the collective that launched a kernel. */

@@ -14,6 +14,12 @@ struct gt_str {
 
 #define GT_STR(literal) ((struct gt_str){ (literal), sizeof(literal) - 1 })
 
+/* Up to its NUL; of NULL: no bytes. */
+static inline struct gt_str gt_str_of(const char *text)
+{
+	return (struct gt_str){ text, text ? strlen(text) : 0 };
+}
+
 /* Words that overlap at the end: for short ones that is done before memcmp() would have begun. */
 static inline bool gt_bytes_equal(const char *a, const char *b, size_t len)
 {

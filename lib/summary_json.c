@@ -188,7 +188,7 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 			 struct gt_buf *out)
 {
 	gt_buf_text(out, "{\"files\":[{");
-	put_text(out, "path", (struct gt_str){ summary->path, strlen(summary->path) });
+	put_text(out, "path", gt_str_of(summary->path));
 	put_known(out, "rank", summary->rank, 0);
 	put_known(out, "world_size", summary->world_size, 1);
 	gt_buf_byte(out, ',');

@@ -226,7 +226,7 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 	const char *at, *end;
 
 	gt_buf_text(out, style->format == GT_SUMMARY_MARKDOWN ? "## " : "");
-	gt_safe_put(out, (struct gt_str){ summary->path, strlen(summary->path) });
+	gt_safe_put(out, gt_str_of(summary->path));
 	gt_buf_printf(out, style->format == GT_SUMMARY_MARKDOWN ? "\n\n%s" : "\n%s", line);
 	gt_safe_put(out, gt_buf_str(&summary->producer));
 	if (summary->devices.len) {

@@ -43,16 +43,11 @@ static bool has_value(const struct gt_rank_row *row, size_t figure)
 	return figure == STEP_FIGURE ? row->steps.count > 0 : row->gpu_count > 0;
 }
 
-static struct gt_str text_of(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 static struct gt_str file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return text_of(slash ? slash + 1 : path);
+	return gt_str_of(slash ? slash + 1 : path);
 }
 
 /* What tells files apart, at the width of a terminal. */
@@ -109,7 +104,7 @@ static void put_rank_name(struct gt_buf *out, const struct gt_rank_row *row)
 	if (row->rank >= 0)
 		gt_buf_printf(out, "rank %lld", (long long)row->rank);
 	else
-		gt_safe_put(out, text_of(row->path));
+		gt_safe_put(out, gt_str_of(row->path));
 }
 
 static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summary_style *style,
@@ -246,7 +241,7 @@ static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
 	for (size_t i = 0; i < ranks->readable; i++)
 		events += ranks->rows[i].events;
 	gt_buf_text(out, is_markdown ? "## " : "");
-	gt_safe_put(out, text_of(title));
+	gt_safe_put(out, gt_str_of(title));
 	gt_buf_printf(out, is_markdown ? "\n\n%s" : "\n%s", line);
 	gt_buf_printf(out, "%zu trace%s, %llu events\n", ranks->readable,
 		      ranks->readable == 1 ? "" : "s", (unsigned long long)events);
@@ -257,10 +252,10 @@ static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
 		if (!row->rc && !row->is_lossy)
 			continue;
 		gt_buf_printf(out, "%swarning: ", line);
-		gt_safe_put(out, text_of(row->path));
+		gt_safe_put(out, gt_str_of(row->path));
 		gt_buf_text(out, ": ");
 		gt_safe_put(out,
-			    text_of(row->rc ? row->why : "cut or damaged, only a part was used"));
+			    gt_str_of(row->rc ? row->why : "cut or damaged, only a part was used"));
 		gt_buf_byte(out, '\n');
 	}
 	if (!ranks->readable)
@@ -294,7 +289,7 @@ static void put_csv(const struct gt_summary_ranks *ranks, struct gt_buf *out)
 			if (has_value(row, k))
 				put_us(out, value_of(row, k));
 		}
-		gt_summary_put_csv_text(out, text_of(row->path));
+		gt_summary_put_csv_text(out, gt_str_of(row->path));
 		gt_buf_byte(out, '\n');
 	}
 }
@@ -310,10 +305,10 @@ static void put_known(struct gt_buf *out, const char *key, int64_t value, int64_
 static void put_json_row(const struct gt_rank_row *row, struct gt_buf *out)
 {
 	gt_buf_text(out, "{\"path\":");
-	gt_safe_put_json(out, text_of(row->path));
+	gt_safe_put_json(out, gt_str_of(row->path));
 	if (row->rc) {
 		gt_buf_text(out, ",\"error\":");
-		gt_safe_put_json(out, text_of(row->why));
+		gt_safe_put_json(out, gt_str_of(row->why));
 		gt_buf_byte(out, '}');
 		return;
 	}
@@ -350,7 +345,7 @@ static void put_json_spreads(const struct gt_summary_ranks *ranks, struct gt_buf
 		gt_buf_text(out, ",\"max_us\":");
 		put_us(out, spread.range.max);
 		gt_buf_text(out, ",\"max_path\":");
-		gt_safe_put_json(out, text_of(spread.at_max->path));
+		gt_safe_put_json(out, gt_str_of(spread.at_max->path));
 		gt_buf_byte(out, '}');
 	}
 	free(values);
@@ -360,7 +355,7 @@ static void put_json_path(struct gt_buf *out, const char *key, const struct gt_r
 {
 	gt_buf_printf(out, ",\"%s\":", key);
 	if (row)
-		gt_safe_put_json(out, text_of(row->path));
+		gt_safe_put_json(out, gt_str_of(row->path));
 	else
 		gt_buf_text(out, "null");
 }

@@ -94,8 +94,7 @@ void gt_text_table_print(struct gt_text_table *table, size_t width, struct gt_bu
 		used += widths[i] + GAP;
 	widths[table->columns - 1] = width > used + NAME_MIN ? width - used : NAME_MIN;
 	for (size_t i = 0; i < table->columns; i++)
-		put_cell(table, i, (struct gt_str){ table->titles[i], strlen(table->titles[i]) },
-			 widths[i], out);
+		put_cell(table, i, gt_str_of(table->titles[i]), widths[i], out);
 	for (size_t i = 0; i < table->cells; i++)
 		put_cell(table, i % table->columns, next_cell(&at), widths[i % table->columns],
 			 out);

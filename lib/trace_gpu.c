@@ -15,7 +15,7 @@ static struct gt_str copy_kind_name(uint8_t kind)
 					     "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP" };
 	const char *name = names[kind < ARRAY_SIZE(names) ? kind : 0];
 
-	return (struct gt_str){ name, strlen(name) };
+	return gt_str_of(name);
 }
 
 static struct gt_str memory_kind_name(uint8_t kind)
@@ -25,7 +25,7 @@ static struct gt_str memory_kind_name(uint8_t kind)
 					     "Device Static", "Managed Static" };
 	const char *name = names[kind < ARRAY_SIZE(names) ? kind : 0];
 
-	return (struct gt_str){ name, strlen(name) };
+	return gt_str_of(name);
 }
 
 #define COPY_NAME_MAX 64

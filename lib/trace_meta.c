@@ -7,17 +7,12 @@
 
 #define STEP_TIME_TOLERANCE 0.2 /* active steps may differ by so much from those around them */
 
-static struct gt_str text_of(const char *text)
-{
-	return (struct gt_str){ text, text ? strlen(text) : 0 };
-}
-
 /* ---- members of an object: each adds ,"key":value ---- */
 
 static char *put_key(char *p, const char *key)
 {
 	*p++ = ',';
-	p = gt_json_put_str(p, text_of(key));
+	p = gt_json_put_str(p, gt_str_of(key));
 	*p++ = ':';
 	return p;
 }
@@ -51,7 +46,7 @@ static void add_text(struct gt_buf *buf, const char *key, const char *text)
 	if (!p)
 		return;
 	buf->len = (size_t)(put_key(p, key) - buf->data);
-	add_string(buf, text_of(text));
+	add_string(buf, gt_str_of(text));
 }
 
 /* The texts of list, then more; both may be NULL. Nothing for none. */
@@ -69,12 +64,12 @@ static void add_list(struct gt_buf *buf, const char *key, const char *const *lis
 	gt_buf_byte(buf, '[');
 	for (; list && *list; list++) {
 		gt_buf_text(buf, comma);
-		add_string(buf, text_of(*list));
+		add_string(buf, gt_str_of(*list));
 		comma = ",";
 	}
 	if (more) {
 		gt_buf_text(buf, comma);
-		add_string(buf, text_of(more));
+		add_string(buf, gt_str_of(more));
 	}
 	gt_buf_byte(buf, ']');
 }
@@ -84,10 +79,10 @@ static void add_list(struct gt_buf *buf, const char *key, const char *const *lis
 /* {"ph":"M",…,"args":{"arg": */
 static char *put_meta(char *p, const char *name, uint32_t pid, uint32_t tid, const char *arg)
 {
-	p = gt_json_put_str(GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":"), text_of(name));
+	p = gt_json_put_str(GT_JSON_PUT(p, "{\"ph\":\"M\",\"name\":"), gt_str_of(name));
 	p = gt_json_put_u64(GT_JSON_PUT(p, ",\"ts\":0,\"pid\":"), pid);
 	p = GT_TRACE_PUT_NUMBER(p, "tid", tid);
-	p = gt_json_put_str(GT_JSON_PUT(p, ",\"args\":{"), text_of(arg));
+	p = gt_json_put_str(GT_JSON_PUT(p, ",\"args\":{"), gt_str_of(arg));
 	return GT_JSON_PUT(p, ":");
 }
 
@@ -130,8 +125,8 @@ void gt_trace_use_device(struct gt_trace *trace, uint32_t device)
 		return;
 	trace->devices_used |= UINT64_C(1) << device;
 	snprintf(label, sizeof(label), "GPU %u", device);
-	meta_text(trace, "process_name", device, 0, "name", text_of(trace->comm));
-	meta_text(trace, "process_labels", device, 0, "labels", text_of(label));
+	meta_text(trace, "process_name", device, 0, "name", gt_str_of(trace->comm));
+	meta_text(trace, "process_labels", device, 0, "labels", gt_str_of(label));
 	/* Kineto's index: behind every process that a viewer may show beside them */
 	meta_number(trace, "process_sort_index", device, 0, 5000000 + (int64_t)device);
 }
@@ -193,7 +188,7 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 	p = gt_json_put_i64(put_meta(p, "process_sort_index", trace->pid, 0, "sort_index"),
 			    meta->pid);
 	gt_trace_end(trace, &trace->main, GT_JSON_PUT(p, "}"));
-	meta_text(trace, "process_name", trace->pid, 0, "name", text_of(trace->comm));
+	meta_text(trace, "process_name", trace->pid, 0, "name", gt_str_of(trace->comm));
 	meta_text(trace, "process_labels", trace->pid, 0, "labels", GT_STR("CPU"));
 	return trace->error;
 }

@@ -91,7 +91,7 @@ static void name_stream(struct gt_trace *trace, uint32_t device, uint32_t stream
 		snprintf(name, sizeof(name), "stream %u overflow %u", stream, row);
 	else
 		snprintf(name, sizeof(name), "stream %u ", stream);
-	gt_trace_name_thread(trace, device, tid, (struct gt_str){ name, strlen(name) }, stream);
+	gt_trace_name_thread(trace, device, tid, gt_str_of(name), stream);
 }
 
 static void name_thread(struct gt_trace *trace, uint32_t thread, uint32_t row, uint32_t tid)
@@ -104,7 +104,7 @@ static void name_thread(struct gt_trace *trace, uint32_t thread, uint32_t row, u
 		snprintf(name, sizeof(name), "thread %u (%s)", thread, trace->comm);
 	else
 		snprintf(name, sizeof(name), "thread %u", thread);
-	gt_trace_name_thread(trace, trace->pid, tid, (struct gt_str){ name, strlen(name) }, thread);
+	gt_trace_name_thread(trace, trace->pid, tid, gt_str_of(name), thread);
 }
 
 /* Ranges and steps on a GPU stand above its streams. */
@@ -114,8 +114,7 @@ static void name_gpu_range(struct gt_trace *trace, bool steps, uint32_t device, 
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s of thread %u", steps ? "steps" : "ranges", thread);
-	gt_trace_name_thread(trace, device, tid, (struct gt_str){ name, strlen(name) },
-			     steps ? -2 : -1);
+	gt_trace_name_thread(trace, device, tid, gt_str_of(name), steps ? -2 : -1);
 }
 
 static void name_lane(struct gt_trace *trace, enum gt_track_kind kind, uint32_t device, uint32_t id,

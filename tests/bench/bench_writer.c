@@ -164,10 +164,7 @@ static void write_events(struct gt_trace *trace, uint64_t count)
 		correlation += 1 + (uint32_t)random_below(3);
 		call.correlation = op.correlation = correlation;
 		check(gt_trace_call(trace, &call), &err);
-		check(gt_trace_gpu(trace, &op,
-				   (struct gt_str){ kernels[k].name, strlen(kernels[k].name) },
-				   &call),
-		      &err);
+		check(gt_trace_gpu(trace, &op, gt_str_of(kernels[k].name), &call), &err);
 		if (host_ns >= flush_ns) {
 			check(gt_trace_flush(trace, &health, &err), &err);
 			flush_ns = host_ns + FLUSH_NS;

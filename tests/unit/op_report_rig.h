@@ -73,7 +73,7 @@ static inline const struct gt_op_line *find_line(const struct fixture *fixture, 
 		struct gt_str shapes_or_stack = line->shapes.len ? line->shapes : line->stack;
 
 		if (gt_str_equal(line->name, wanted) &&
-		    (!rest || gt_str_equal(shapes_or_stack, (struct gt_str){ rest, strlen(rest) })))
+		    (!rest || gt_str_equal(shapes_or_stack, gt_str_of(rest))))
 			return line;
 	}
 	return NULL;

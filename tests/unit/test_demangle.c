@@ -14,7 +14,7 @@ static void assert_plain(const char *name, const char *want)
 {
 	struct gt_buf plain = { 0 };
 
-	assert_int_equal(gt_demangle((struct gt_str){ name, strlen(name) }, &plain), want != NULL);
+	assert_int_equal(gt_demangle(gt_str_of(name), &plain), want != NULL);
 	if (want) {
 		gt_buf_byte(&plain, '\0');
 		assert_string_equal(plain.data, want);

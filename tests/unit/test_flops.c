@@ -11,16 +11,11 @@
 
 #include <cmocka.h>
 
-static struct gt_str str(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 static void check_shapes(const char *raw, const char *printed)
 {
 	struct gt_buf out = { 0 };
 
-	gt_dims_put(&out, str(raw));
+	gt_dims_put(&out, gt_str_of(raw));
 	gt_buf_byte(&out, '\0');
 	assert_string_equal(out.data, printed);
 	gt_buf_release(&out);
@@ -41,7 +36,7 @@ static void test_shapes(void **state)
 
 static uint64_t flops(const char *op, const char *dims)
 {
-	return gt_flops(str(op), str(dims), str(""));
+	return gt_flops(gt_str_of(op), gt_str_of(dims), gt_str_of(""));
 }
 
 static void test_products(void **state)
@@ -68,9 +63,9 @@ static void test_products(void **state)
 
 static void check_conv(const char *values, uint64_t expected)
 {
-	assert_int_equal(gt_flops(str("aten::conv2d"),
-				  str("[[16, 4, 64, 32], [8, 2, 3, 5], [8], [], [], [], []]"),
-				  str(values)),
+	assert_int_equal(gt_flops(gt_str_of("aten::conv2d"),
+				  gt_str_of("[[16, 4, 64, 32], [8, 2, 3, 5], [8], [], [], [], []]"),
+				  gt_str_of(values)),
 			 expected);
 }
 
@@ -109,21 +104,22 @@ static void test_attention(void **state)
 	const uint64_t pairs = 2 * 8 * 100 * 50;
 
 	(void)state;
-	assert_int_equal(
-		gt_flops_estimated(GT_STR("aten::_scaled_dot_product_flash_attention"), str(dims)),
-		2 * pairs * (64 + 32));
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::_scaled_dot_product_flash_attention"),
+					    gt_str_of(dims)),
+			 2 * pairs * (64 + 32));
 	assert_int_equal(
 		gt_flops_estimated(GT_STR("aten::_scaled_dot_product_flash_attention_backward"),
-				   str("[[2, 8, 100, 32], [2, 8, 100, 64], [2, 8, 50, 64], "
-				       "[2, 8, 50, 32]]")),
+				   gt_str_of("[[2, 8, 100, 32], [2, 8, 100, 64], [2, 8, 50, 64], "
+					     "[2, 8, 50, 32]]")),
 		2 * pairs * (3 * 64 + 2 * 32));
-	assert_int_equal(gt_flops_estimated(GT_STR("aten::mm"), str(dims)), 0);
-	assert_int_equal(gt_flops_estimated(GT_STR("aten::_scaled_mm"), str("[[3, 4], [4, 5]]")),
-			 120);
-	assert_int_equal(gt_flops_estimated(GT_STR("aten::_int_mm"), str("[[3, 4], [4, 5]]")), 120);
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::mm"), gt_str_of(dims)), 0);
 	assert_int_equal(
-		gt_flops(GT_STR("aten::_scaled_dot_product_flash_attention"), str(dims), str("")),
-		0);
+		gt_flops_estimated(GT_STR("aten::_scaled_mm"), gt_str_of("[[3, 4], [4, 5]]")), 120);
+	assert_int_equal(gt_flops_estimated(GT_STR("aten::_int_mm"), gt_str_of("[[3, 4], [4, 5]]")),
+			 120);
+	assert_int_equal(gt_flops(GT_STR("aten::_scaled_dot_product_flash_attention"),
+				  gt_str_of(dims), gt_str_of("")),
+			 0);
 }
 
 int main(void)

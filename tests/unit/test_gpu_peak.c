@@ -25,14 +25,9 @@
 #define FP32 "[\"float\", \"float\"]"
 #define H100 "NVIDIA H100 80GB HBM3"
 
-static struct gt_str str(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 static double peak(const char *name, enum gt_dtype dtype)
 {
-	const struct gt_gpu_peak *found = gt_gpu_peak_of(str(name));
+	const struct gt_gpu_peak *found = gt_gpu_peak_of(gt_str_of(name));
 
 	return found ? found->tera_ops[dtype] : -1;
 }
@@ -71,7 +66,7 @@ static void test_unknown_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		assert_null(gt_gpu_peak_of(str(names[i])));
+		assert_null(gt_gpu_peak_of(gt_str_of(names[i])));
 }
 
 static void test_dtypes(void **state)
@@ -84,9 +79,9 @@ static void test_dtypes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
-		assert_int_equal(gt_dtype_at(str(types), i), wanted[i]);
-	assert_int_equal(gt_dtype_at(str(""), 0), GT_DTYPE_NONE);
-	assert_int_equal(gt_dtype_at(str("[\"float"), 0), GT_DTYPE_NONE);
+		assert_int_equal(gt_dtype_at(gt_str_of(types), i), wanted[i]);
+	assert_int_equal(gt_dtype_at(gt_str_of(""), 0), GT_DTYPE_NONE);
+	assert_int_equal(gt_dtype_at(gt_str_of("[\"float"), 0), GT_DTYPE_NONE);
 	assert_string_equal(gt_dtype_name(GT_DTYPE_TF32), "tf32");
 	assert_string_equal(gt_dtype_name(GT_DTYPE_NONE), "");
 }
@@ -101,7 +96,7 @@ struct fixture {
 static struct fixture load(const char *events, const char *gpu)
 {
 	struct gt_op_grouping grouping = { .on_gpu = gpu != NULL,
-					   .peak = gpu ? gt_gpu_peak_of(str(gpu)) : NULL };
+					   .peak = gpu ? gt_gpu_peak_of(gt_str_of(gpu)) : NULL };
 	struct gt_buf text = { 0 };
 	struct gt_gz_reader *gz;
 	struct fixture ret;
@@ -123,7 +118,7 @@ static void check(const char *events, const char *gpu, const char *op, double fl
 	const struct gt_op_line *line = NULL;
 
 	for (size_t i = 0; i < f.report.count; i++) {
-		if (gt_str_equal(f.report.lines[i].name, str(op)))
+		if (gt_str_equal(f.report.lines[i].name, gt_str_of(op)))
 			line = &f.report.lines[i];
 	}
 	assert_non_null(line);

@@ -34,7 +34,7 @@ static char *clean(struct gt_str text)
 
 static void assert_clean(const char *text, const char *want)
 {
-	char *got = clean((struct gt_str){ text, strlen(text) });
+	char *got = clean(gt_str_of(text));
 
 	assert_string_equal(got, want);
 	free(got);

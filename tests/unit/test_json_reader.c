@@ -176,7 +176,7 @@ static void check_find(const char *object, const char *expected)
 	struct gt_str value =
 		gt_json_find_last((struct gt_str){ at.data, strlen(object) }, GT_STR("\"key\""));
 
-	assert_true(gt_str_equal(value, (struct gt_str){ expected, strlen(expected) }));
+	assert_true(gt_str_equal(value, gt_str_of(expected)));
 	free(at.data);
 }
 
@@ -262,9 +262,7 @@ static void test_kinds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(
-			gt_json_kind((struct gt_str){ cases[i].raw, strlen(cases[i].raw) }),
-			cases[i].kind);
+		assert_int_equal(gt_json_kind(gt_str_of(cases[i].raw)), cases[i].kind);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -316,7 +314,7 @@ static void test_numbers(void **state)
 		assert_int_equal(value, cases[i].value);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
-		assert_false(gt_json_int((struct gt_str){ none[i], strlen(none[i]) }, &value));
+		assert_false(gt_json_int(gt_str_of(none[i]), &value));
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */

@@ -11,11 +11,6 @@
 
 #include <cmocka.h>
 
-static struct gt_str str(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 static void test_base_names(void **state)
 {
 	static const struct {
@@ -39,7 +34,7 @@ static void test_base_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct gt_str base = gt_kernel_base_name(str(cases[i].name));
+		struct gt_str base = gt_kernel_base_name(gt_str_of(cases[i].name));
 
 		assert_int_equal(base.len, strlen(cases[i].base));
 		assert_memory_equal(base.ptr, cases[i].base, base.len);
@@ -86,7 +81,7 @@ static void test_short_names(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct gt_buf got = { 0 };
 
-		gt_kernel_put_short_name(&got, str(cases[i].name));
+		gt_kernel_put_short_name(&got, gt_str_of(cases[i].name));
 		gt_buf_byte(&got, '\0');
 		assert_false(got.failed);
 		assert_string_equal(got.data, cases[i].want);
@@ -151,11 +146,13 @@ static void test_tensor_cores(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(used); i++)
-		assert_int_equal(gt_tensor_cores_of(str(used[i])), GT_TENSOR_CORES_USED);
+		assert_int_equal(gt_tensor_cores_of(gt_str_of(used[i])), GT_TENSOR_CORES_USED);
 	for (size_t i = 0; i < ARRAY_SIZE(not_used); i++)
-		assert_int_equal(gt_tensor_cores_of(str(not_used[i])), GT_TENSOR_CORES_NOT_USED);
+		assert_int_equal(gt_tensor_cores_of(gt_str_of(not_used[i])),
+				 GT_TENSOR_CORES_NOT_USED);
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
-		assert_int_equal(gt_tensor_cores_of(str(unknown[i])), GT_TENSOR_CORES_UNKNOWN);
+		assert_int_equal(gt_tensor_cores_of(gt_str_of(unknown[i])),
+				 GT_TENSOR_CORES_UNKNOWN);
 }
 
 int main(void)

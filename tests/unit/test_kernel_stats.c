@@ -50,8 +50,7 @@ static struct gt_summary *load_events(const char *events)
 static const struct gt_kernel_stat *stat_of(const struct gt_summary *summary, const char *name)
 {
 	for (uint32_t i = 0; i < summary->kernels.names.count; i++) {
-		if (gt_str_equal(gt_interned(&summary->kernels.names, i),
-				 (struct gt_str){ name, strlen(name) }))
+		if (gt_str_equal(gt_interned(&summary->kernels.names, i), gt_str_of(name)))
 			return gt_kernel_stat_of(&summary->kernel_stats, i);
 	}
 	fail_msg("no kernel %s", name);

@@ -20,7 +20,7 @@ static void assert_command(const char *trace, const char *kernel, const char *wa
 
 	assert_int_equal(gt_gz_open_mem(&gz, trace, strlen(trace)), 0);
 	assert_int_equal(gt_summary_read(&summary, gz, "trace", NULL, &err), 0);
-	rc = gt_ncu_put(summary, (struct gt_str){ kernel, strlen(kernel) }, &out);
+	rc = gt_ncu_put(summary, gt_str_of(kernel), &out);
 	assert_int_equal(rc, want ? 0 : -ENOENT);
 	gt_buf_byte(&out, '\0');
 	assert_string_equal(out.data, want ? want : "");

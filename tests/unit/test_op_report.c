@@ -78,8 +78,7 @@ static void check_order(const char *key, const char *const *names, size_t count)
 		assert_true(gt_op_sort_of(key, &grouping.sort));
 	f = load(events, 0, &grouping);
 	for (size_t i = 0; i < count; i++)
-		assert_true(gt_str_equal(f.report.lines[i].name,
-					 (struct gt_str){ names[i], strlen(names[i]) }));
+		assert_true(gt_str_equal(f.report.lines[i].name, gt_str_of(names[i])));
 	unload(&f);
 }
 

@@ -57,10 +57,10 @@ static void check(const char *name, const char *stack)
 	for (size_t i = 0; i < report.count; i++) {
 		const struct gt_op_line *line = &report.lines[i];
 
-		if (!gt_str_equal(line->name, (struct gt_str){ name, strlen(name) }))
+		if (!gt_str_equal(line->name, gt_str_of(name)))
 			continue;
 		found++;
-		if (!gt_str_equal(line->stack, (struct gt_str){ stack, strlen(stack) }))
+		if (!gt_str_equal(line->stack, gt_str_of(stack)))
 			fail_msg("%s has the stack '%.*s'", name, (int)line->stack.len,
 				 line->stack.ptr);
 	}

@@ -216,7 +216,7 @@ static bool says(const char *events, const char *line)
 	bool found;
 
 	assert_int_equal(gt_summary_print(summary, &style, &out), 0);
-	found = gt_str_has(gt_buf_str(&out), (struct gt_str){ line, strlen(line) });
+	found = gt_str_has(gt_buf_str(&out), gt_str_of(line));
 	gt_buf_release(&out);
 	gt_summary_free(summary);
 	return found;

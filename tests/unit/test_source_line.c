@@ -10,26 +10,21 @@
 
 #include <cmocka.h>
 
-static struct gt_str str(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 static void check(const char *frame, const char *file, uint32_t number, const char *function)
 {
 	struct gt_source_line line;
 
-	assert_int_equal(gt_source_line_of(str(frame), &line), GT_SOURCE_PROGRAM);
-	assert_true(gt_str_equal(line.file, str(file)));
+	assert_int_equal(gt_source_line_of(gt_str_of(frame), &line), GT_SOURCE_PROGRAM);
+	assert_true(gt_str_equal(line.file, gt_str_of(file)));
 	assert_int_equal(line.number, number);
-	assert_true(gt_str_equal(line.function, str(function)));
+	assert_true(gt_str_equal(line.function, gt_str_of(function)));
 }
 
 static void check_kind(const char *frame, enum gt_source_kind kind)
 {
 	struct gt_source_line line;
 
-	if (gt_source_line_of(str(frame), &line) != kind)
+	if (gt_source_line_of(gt_str_of(frame), &line) != kind)
 		fail_msg("'%s' is not of kind %d", frame, kind);
 }
 
@@ -92,14 +87,15 @@ static void test_libraries(void **state)
 static void test_frames(void **state)
 {
 	(void)state;
-	assert_true(gt_str_equal(gt_source_frame_of(str("<built-in f>;torch/a.py(1): f;b.py(2): g;"
-							"c.py(3): h")),
-				 GT_STR("b.py(2): g")));
 	assert_true(gt_str_equal(
-		gt_source_frame_of(str("<built-in f>;torch/a.py(1): f;torch/b.py(2): g")),
+		gt_source_frame_of(gt_str_of("<built-in f>;torch/a.py(1): f;b.py(2): g;"
+					     "c.py(3): h")),
+		GT_STR("b.py(2): g")));
+	assert_true(gt_str_equal(
+		gt_source_frame_of(gt_str_of("<built-in f>;torch/a.py(1): f;torch/b.py(2): g")),
 		GT_STR("torch/a.py(1): f")));
-	assert_int_equal(gt_source_frame_of(str("<built-in f>;;x")).len, 0);
-	assert_int_equal(gt_source_frame_of(str("")).len, 0);
+	assert_int_equal(gt_source_frame_of(gt_str_of("<built-in f>;;x")).len, 0);
+	assert_int_equal(gt_source_frame_of(gt_str_of("")).len, 0);
 	assert_int_equal(gt_source_frame_of((struct gt_str){ NULL, 0 }).len, 0);
 }
 

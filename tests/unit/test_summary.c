@@ -59,8 +59,7 @@ static struct gt_summary *load(const char *text, size_t len)
 static const struct gt_summary_stat *row(const struct gt_summary_table *table, const char *name)
 {
 	for (uint32_t i = 0; i < table->names.count; i++) {
-		if (gt_str_equal(gt_interned(&table->names, i),
-				 (struct gt_str){ name, strlen(name) }))
+		if (gt_str_equal(gt_interned(&table->names, i), gt_str_of(name)))
 			return &table->stats[i];
 	}
 	fail_msg("no row %s", name);

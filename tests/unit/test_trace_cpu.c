@@ -38,7 +38,7 @@ static void test_names(void **state)
 	(void)state;
 	memset(large, 'k', sizeof(large));
 	memcpy(large + sizeof(large) - sizeof(odd), odd, sizeof(odd) - 1);
-	call.name = str(odd);
+	call.name = gt_str_of(odd);
 	assert_int_equal(gt_trace_call(trace, &call), 0);
 	assert_int_equal(gt_trace_gpu(trace, &op, (struct gt_str){ large, sizeof(large) }, &call),
 			 0);

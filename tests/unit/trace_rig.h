@@ -60,11 +60,6 @@ static uint64_t random_below(uint64_t bound)
 	return state % bound;
 }
 
-static struct gt_str str(const char *text)
-{
-	return (struct gt_str){ text, strlen(text) };
-}
-
 /* ---- writing ---- */
 
 static struct gt_trace *create(const struct gt_trace_meta *meta)
@@ -134,7 +129,7 @@ static void add_range(struct gt_trace *trace, const char *name, bool is_step, ui
 		.is_step = is_step,
 		.start_ns = BASE + start,
 		.end_ns = BASE + end,
-		.name = str(name),
+		.name = gt_str_of(name),
 		.external_id = id,
 	};
 
