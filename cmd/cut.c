@@ -67,7 +67,7 @@ static bool read_time(struct gt_str side, int64_t *ret)
 		if (side.len < units[i].unit.len ||
 		    memcmp(side.ptr + number.len, units[i].unit.ptr, units[i].unit.len) != 0)
 			continue;
-		return number.len && *number.ptr >= '0' && *number.ptr <= '9' &&
+		return number.len && gt_is_digit(*number.ptr) &&
 		       gt_json_scaled(number, units[i].decimals, ret);
 	}
 	return false;

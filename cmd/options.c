@@ -48,7 +48,7 @@ static bool parse_digits(const char **text, uint64_t *ret)
 	const char *c = *text;
 	uint64_t value = 0;
 
-	for (; *c >= '0' && *c <= '9'; c++)
+	for (; gt_is_digit(*c); c++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value))
 			return false;

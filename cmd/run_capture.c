@@ -33,8 +33,7 @@ static uint64_t parse_end(const char *text)
 		return 1;
 	if (!strcmp(text, repeat))
 		return 0;
-	if (!strncmp(text, "repeat:", strlen("repeat:")) && text[strlen("repeat:")] >= '0' &&
-	    text[strlen("repeat:")] <= '9') {
+	if (!strncmp(text, "repeat:", strlen("repeat:")) && gt_is_digit(text[strlen("repeat:")])) {
 		count = strtoull(text + strlen("repeat:"), &end, 10);
 		if (!*end && count && count <= GT_SCHEDULE_MAX)
 			return count;

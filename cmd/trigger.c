@@ -71,7 +71,7 @@ static void parse_at(const char *text, enum gt_trigger_at *ret_at, uint64_t *ret
 	if (!text)
 		return;
 	*ret_at = digits > text ? GT_AT_AFTER : GT_AT_STEP;
-	*ret_step = *digits >= '0' && *digits <= '9' ? strtoull(digits, &end, 10) : 0;
+	*ret_step = gt_is_digit(*digits) ? strtoull(digits, &end, 10) : 0;
 	if (!*ret_step || *end || *ret_step > GT_SCHEDULE_MAX)
 		die(STATUS_USAGE, "trigger: --at-step takes a step or +N, not '%s'", text);
 }

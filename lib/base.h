@@ -44,6 +44,12 @@
 #define GT_NSEC_PER_MSEC        UINT64_C(1000000)
 #define GT_NSEC_PER_USEC        UINT64_C(1000)
 
+/* Whatever the locale and the sign of char. */
+static inline bool gt_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* Functions without a bound on what they write; the headers that declare them stand above. */
 #ifndef __clang__ /* there _FORTIFY_SOURCE makes macros of some, which cannot be poisoned */
 #pragma GCC poison strcpy strcat sprintf vsprintf gets strncpy

@@ -116,7 +116,7 @@ static bool value_at(struct gt_str values, size_t index, struct gt_dims *ret)
 	if (at < quote && *at == '[')
 		return gt_dims_next(&at, quote, ret);
 	ret->count = 0;
-	for (int64_t value = 0; at < quote && *at >= '0' && *at <= '9'; at++) {
+	for (int64_t value = 0; at < quote && gt_is_digit(*at); at++) {
 		value = value * 10 + (*at - '0');
 		if (value > INT32_MAX)
 			return false;

@@ -4,18 +4,13 @@
 #include "base.h"
 #include "input_dims.h"
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* Out of range saturates. */
 static int64_t read_int(const char **at, const char *end)
 {
 	bool negative = **at == '-';
 	int64_t value = 0;
 
-	for (*at += negative; *at < end && is_digit(**at); ++*at) {
+	for (*at += negative; *at < end && gt_is_digit(**at); ++*at) {
 		if (__builtin_mul_overflow(value, 10, &value) ||
 		    __builtin_add_overflow(value, **at - '0', &value))
 			value = INT64_MAX;
@@ -35,7 +30,7 @@ bool gt_dims_next(const char **at, const char *end, struct gt_dims *ret)
 		return false;
 	++*at;
 	while (*at < end && depth) {
-		if (is_digit(**at) || **at == '-') {
+		if (gt_is_digit(**at) || **at == '-') {
 			int64_t size = read_int(at, end);
 
 			if (ret->count < GT_DIMS_MAX)

@@ -42,7 +42,7 @@ static bool is_hex4(const char *at)
 	for (int i = 0; i < 4; i++) {
 		char c = at[i] | 0x20;
 
-		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
+		if (!gt_is_digit(c) && !(c >= 'a' && c <= 'f'))
 			return false;
 	}
 	return true;
@@ -133,7 +133,7 @@ static bool clean_string(struct cleaner *c)
 
 static const char *skip_digits(const char *at, const char *end)
 {
-	while (at < end && *at >= '0' && *at <= '9')
+	while (at < end && gt_is_digit(*at))
 		at++;
 	return at;
 }
@@ -217,7 +217,7 @@ static bool clean_word(struct cleaner *c)
 		gt_buf_append(c->out, raw.ptr, raw.len);
 		break;
 	case GT_JSON_NUMBER:
-		if (raw.len < 2 || raw.ptr[1] == '.' || (raw.ptr[1] >= '0' && raw.ptr[1] <= '9') ||
+		if (raw.len < 2 || raw.ptr[1] == '.' || gt_is_digit(raw.ptr[1]) ||
 		    (raw.ptr[1] | 0x20) == 'e') {
 			clean_number(c, raw);
 			break;

@@ -25,11 +25,6 @@ static void push_digit(struct decimal *number, char digit, bool fraction)
 	number->exponent -= fraction;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* [eE][+-]?[0-9]+; *at is moved behind it. */
 static bool read_exponent(const char **at, const char *end, int64_t *exponent)
 {
@@ -38,9 +33,9 @@ static bool read_exponent(const char **at, const char *end, int64_t *exponent)
 
 	if (++*at < end && (**at == '-' || **at == '+'))
 		negative = *(*at)++ == '-';
-	if (*at >= end || !is_digit(**at))
+	if (*at >= end || !gt_is_digit(**at))
 		return false;
-	for (; *at < end && is_digit(**at); ++*at)
+	for (; *at < end && gt_is_digit(**at); ++*at)
 		value = GT_MIN(value * 10 + (**at - '0'), INT64_C(1000000));
 	*exponent += negative ? -value : value;
 	return true;
@@ -50,7 +45,7 @@ static bool read_decimal(const char *at, const char *end, struct decimal *ret)
 {
 	const char *digits = at;
 
-	for (; at < end && is_digit(*at); at++)
+	for (; at < end && gt_is_digit(*at); at++)
 		push_digit(ret, *at, false);
 	if (at == digits)
 		return false;
@@ -60,7 +55,7 @@ static bool read_decimal(const char *at, const char *end, struct decimal *ret)
 			push_digit(ret, '0', true);
 			at++;
 		}
-		for (; at < end && is_digit(*at); at++)
+		for (; at < end && gt_is_digit(*at); at++)
 			push_digit(ret, *at, true);
 		if (at == digits)
 			return false;
@@ -117,7 +112,7 @@ static int32_t read_hex4(const char *at, const char *end)
 	for (int i = 0; i < 4; i++) {
 		char c = at[i];
 
-		if (is_digit(c))
+		if (gt_is_digit(c))
 			value = value * 16 + (c - '0');
 		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
 			value = value * 16 + ((c | 0x20) - 'a' + 10);

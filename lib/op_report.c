@@ -81,11 +81,6 @@ bool gt_op_sort_of(const char *text, enum gt_op_sort *ret)
 	return false;
 }
 
-static int64_t mean(int64_t total, uint64_t calls)
-{
-	return calls ? total / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
-}
-
 static int64_t sort_value(const struct gt_op_line *line, enum gt_op_sort sort)
 {
 	const struct gt_op_row *sum = &line->sum;
@@ -94,13 +89,13 @@ static int64_t sort_value(const struct gt_op_line *line, enum gt_op_sort sort)
 	case GT_OP_BY_CALLS:
 		return (int64_t)sum->calls;
 	case GT_OP_BY_CPU_MEAN:
-		return mean(sum->cpu_ns, sum->calls);
+		return gt_op_mean_ns(sum->cpu_ns, sum->calls);
 	case GT_OP_BY_CPU:
 		return sum->cpu_ns;
 	case GT_OP_BY_SELF_CPU:
 		return sum->self_cpu_ns;
 	case GT_OP_BY_GPU_MEAN:
-		return mean(sum->gpu_ns, sum->calls);
+		return gt_op_mean_ns(sum->gpu_ns, sum->calls);
 	case GT_OP_BY_GPU:
 		return sum->gpu_ns;
 	case GT_OP_BY_SELF_GPU:

@@ -78,6 +78,12 @@ int gt_op_report(const struct gt_ops *ops, const struct gt_op_grouping *grouping
 
 void gt_op_report_release(struct gt_op_report *report);
 
+/* Of one call; 0: there is none. */
+static inline int64_t gt_op_mean_ns(int64_t total_ns, uint64_t calls)
+{
+	return calls ? total_ns / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
+}
+
 /* flops_per_s as a whole number, at most 10^18. */
 uint64_t gt_op_flop_rate(const struct gt_op_line *line);
 /* The type of peak_share: "bf16", "mixed". */

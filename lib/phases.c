@@ -16,7 +16,7 @@ static bool is_backward_node(struct gt_str name)
 {
 	static const struct gt_str suffix = GT_STR("Backward");
 
-	while (name.len && name.ptr[name.len - 1] >= '0' && name.ptr[name.len - 1] <= '9')
+	while (name.len && gt_is_digit(name.ptr[name.len - 1]))
 		name.len--;
 	return name.len >= suffix.len &&
 	       !memcmp(name.ptr + name.len - suffix.len, suffix.ptr, suffix.len);

@@ -22,7 +22,7 @@ static bool parse_number(const char *text, uint32_t *ret)
 
 	if (!text)
 		return false;
-	for (digits = 0; text[digits] >= '0' && text[digits] <= '9' && digits < 10; digits++)
+	for (digits = 0; gt_is_digit(text[digits]) && digits < 10; digits++)
 		value = value * 10 + (uint64_t)(text[digits] - '0');
 	if (!digits || text[digits] || value > INT32_MAX)
 		return false;

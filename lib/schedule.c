@@ -223,7 +223,7 @@ static int parse_field(const char **text, struct gt_schedule *sched)
 	if (i == ARRAY_SIZE(fields))
 		return -EINVAL;
 	pos += strlen(fields[i].key);
-	for (; *pos >= '0' && *pos <= '9' && digits < 10; pos++, digits++)
+	for (; gt_is_digit(*pos) && digits < 10; pos++, digits++)
 		value = value * 10 + (uint64_t)(*pos - '0');
 	if (!digits || (*pos && *pos != ','))
 		return -EINVAL;

@@ -39,11 +39,6 @@ static bool is_in_library(struct gt_str file)
 	return file.len && file.ptr[0] == '<';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* The number in "(12): " at 'at', which is that of its ')'; *ret_digits: where it begins. 0: none,
  * or longer than DIGITS_MAX. */
 static uint32_t number_before(struct gt_str frame, const char *at, const char **ret_digits)
@@ -51,7 +46,7 @@ static uint32_t number_before(struct gt_str frame, const char *at, const char **
 	const char *digits = at;
 	uint32_t number = 0;
 
-	while (digits > frame.ptr && is_digit(digits[-1]))
+	while (digits > frame.ptr && gt_is_digit(digits[-1]))
 		digits--;
 	if (at - digits > DIGITS_MAX || digits < frame.ptr + 2 || digits[-1] != '(')
 		return 0;

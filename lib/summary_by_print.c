@@ -12,12 +12,7 @@
 
 static void put_time(struct gt_text_table *table, uint64_t ns)
 {
-	gt_text_cell(table, "%s", gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX)).text);
-}
-
-static void put_us(struct gt_buf *out, uint64_t ns)
-{
-	gt_buf_printf(out, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned int)(ns % 1000));
+	gt_text_cell(table, "%s", gt_time_text_of(ns).text);
 }
 
 /* ---- streams and threads --------------------------------------------------------------------- */
@@ -138,10 +133,10 @@ static void put_csv_row(struct gt_buf *out, const struct gt_summary_track *track
 			struct gt_str name, const struct kind *kind)
 {
 	gt_buf_printf(out, "%llu,", (unsigned long long)track->slices);
-	put_us(out, track->busy_ns);
+	gt_summary_put_us_of(out, track->busy_ns);
 	for (size_t i = 0; i < kind->parts; i++) {
 		gt_buf_byte(out, ',');
-		put_us(out, track->parts_ns[i]);
+		gt_summary_put_us_of(out, track->parts_ns[i]);
 	}
 	gt_summary_put_csv_text(out, name);
 	gt_buf_byte(out, '\n');
@@ -154,10 +149,10 @@ static void put_json_row(struct gt_buf *out, const struct gt_summary_track *trac
 	gt_safe_put_json(out, name);
 	gt_buf_printf(out, ",\"%s\":%llu,\"%s\":", kind->keys[0], (unsigned long long)track->slices,
 		      kind->keys[1]);
-	put_us(out, track->busy_ns);
+	gt_summary_put_us_of(out, track->busy_ns);
 	for (size_t i = 0; i < kind->parts; i++) {
 		gt_buf_printf(out, ",\"%s\":", kind->keys[2 + i]);
-		put_us(out, track->parts_ns[i]);
+		gt_summary_put_us_of(out, track->parts_ns[i]);
 	}
 	gt_buf_byte(out, '}');
 }
@@ -238,7 +233,7 @@ void gt_summary_put_copies(const struct gt_summary *summary, const struct gt_sum
 			gt_buf_printf(out, "%llu", (unsigned long long)stat->calls);
 			for (size_t k = 0; k < ARRAY_SIZE(times_ns); k++) {
 				gt_buf_byte(out, ',');
-				put_us(out, times_ns[k]);
+				gt_summary_put_us_of(out, times_ns[k]);
 			}
 			gt_buf_printf(out, ",%llu", (unsigned long long)stat->bytes);
 			gt_summary_put_csv_text(out, name);

@@ -22,8 +22,8 @@ static void put_us(struct gt_buf *out, const char *key, int64_t ns)
 
 static void put_unsigned_us(struct gt_buf *out, const char *key, uint64_t ns)
 {
-	gt_buf_printf(out, ",\"%s\":%llu.%03u", key, (unsigned long long)(ns / 1000),
-		      (unsigned int)(ns % 1000));
+	gt_buf_printf(out, ",\"%s\":", key);
+	gt_summary_put_us_of(out, ns);
 }
 
 static void put_uint(struct gt_buf *out, const char *key, uint64_t value)

@@ -319,9 +319,10 @@ static void put_csv_line(const struct line *line, struct gt_buf *out)
 	struct gt_buf short_name = { 0 };
 
 	gt_buf_printf(out, "kernel,%llu", (unsigned long long)line->times->calls);
-	for (size_t i = 0; i < ARRAY_SIZE(times_ns); i++)
-		gt_buf_printf(out, ",%llu.%03u", (unsigned long long)(times_ns[i] / 1000),
-			      (unsigned int)(times_ns[i] % 1000));
+	for (size_t i = 0; i < ARRAY_SIZE(times_ns); i++) {
+		gt_buf_byte(out, ',');
+		gt_summary_put_us_of(out, times_ns[i]);
+	}
 	gt_summary_put_csv_text(out, line->op);
 	gt_buf_printf(out, ",%llu", (unsigned long long)line->launch.ops);
 	put_csv_extent(out, line->config.grid);

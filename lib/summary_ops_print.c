@@ -136,11 +136,6 @@ static void put_flops(struct gt_text_table *table, uint64_t flops)
 	gt_text_cell(table, "%.*f%c", value < 10 ? 3 : value < 100 ? 2 : 1, value, units[unit]);
 }
 
-static int64_t mean(int64_t total, uint64_t calls)
-{
-	return calls ? total / (int64_t)GT_MIN(calls, (uint64_t)INT64_MAX) : 0;
-}
-
 static void put_share(struct gt_text_table *table, int64_t part, int64_t whole)
 {
 	gt_text_cell(table, "%.1f%%", whole ? 100.0 * (double)part / (double)whole : 0);
@@ -204,7 +199,8 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 		gt_text_cell(table, "%s", gt_time_text(sum->cpu_ns).text);
 		break;
 	case CPU_MEAN:
-		gt_text_cell(table, "%s", gt_time_text(mean(sum->cpu_ns, sum->calls)).text);
+		gt_text_cell(table, "%s",
+			     gt_time_text(gt_op_mean_ns(sum->cpu_ns, sum->calls)).text);
 		break;
 	case SELF_GPU:
 		gt_text_cell(table, "%s", gt_time_text(sum->self_gpu_ns).text);
@@ -219,7 +215,8 @@ static void put_cell(struct gt_text_table *table, const struct gt_op_report *rep
 		gt_text_cell(table, "%s", gt_time_text(sum->gpu_ns).text);
 		break;
 	case GPU_MEAN:
-		gt_text_cell(table, "%s", gt_time_text(mean(sum->gpu_ns, sum->calls)).text);
+		gt_text_cell(table, "%s",
+			     gt_time_text(gt_op_mean_ns(sum->gpu_ns, sum->calls)).text);
 		break;
 	case CPU_BYTES:
 		gt_summary_put_bytes(table, sum->cpu_bytes);

@@ -32,12 +32,16 @@ struct gt_time_text gt_time_text_of(uint64_t ns)
 	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
 }
 
+void gt_summary_put_us_of(struct gt_buf *out, uint64_t ns)
+{
+	gt_buf_printf(out, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned int)(ns % 1000));
+}
+
 void gt_summary_put_us(struct gt_buf *out, int64_t ns)
 {
-	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-
-	gt_buf_printf(out, "%s%llu.%03u", ns < 0 ? "-" : "", (unsigned long long)(size / 1000),
-		      (unsigned int)(size % 1000));
+	if (ns < 0)
+		gt_buf_byte(out, '-');
+	gt_summary_put_us_of(out, ns < 0 ? -(uint64_t)ns : (uint64_t)ns);
 }
 
 void gt_summary_drain(const struct gt_summary_style *style, struct gt_buf *out)
@@ -340,8 +344,8 @@ void gt_summary_put_csv_text(struct gt_buf *out, struct gt_str text)
 
 static void put_csv_us(uint64_t ns, struct gt_buf *out)
 {
-	gt_buf_printf(out, ",%llu.%03u", (unsigned long long)(ns / 1000),
-		      (unsigned int)(ns % 1000));
+	gt_buf_byte(out, ',');
+	gt_summary_put_us_of(out, ns);
 }
 
 static void put_csv_row(const char *kind, const struct gt_summary_stat *stat, struct gt_str name,

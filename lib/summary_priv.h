@@ -124,6 +124,8 @@ static inline size_t gt_summary_rows(const struct gt_summary_style *style, size_
 
 /* "1234.567": all of it. */
 void gt_summary_put_us(struct gt_buf *out, int64_t ns);
+/* The same of a time that is not negative. */
+void gt_summary_put_us_of(struct gt_buf *out, uint64_t ns);
 
 void gt_summary_put_title(struct gt_buf *out, const struct gt_summary_style *style,
 			  const char *title, size_t shown, size_t count);

@@ -65,11 +65,6 @@ static struct gt_str short_name(const char *path)
 	return name;
 }
 
-static struct gt_time_text time_of(uint64_t ns)
-{
-	return gt_time_text((int64_t)GT_MIN(ns, (uint64_t)INT64_MAX));
-}
-
 /* ---- spread ---------------------------------------------------------------------------------- */
 
 struct spread {
@@ -132,7 +127,7 @@ static void put_rows(const struct gt_summary_ranks *ranks, const struct gt_summa
 			if (!has_value(row, k))
 				gt_text_cell(&table, "-");
 			else if (!figures[k].is_share)
-				gt_text_cell(&table, "%s", time_of(value).text);
+				gt_text_cell(&table, "%s", gt_time_text_of(value).text);
 			else
 				gt_text_cell(&table, "%.1f%%",
 					     row->gpu.span_ns ? 100.0 * (double)value /
@@ -166,9 +161,9 @@ static void put_spreads(const struct gt_summary_ranks *ranks, const struct gt_su
 		spread = find_spread(ranks, k, values);
 		if (!spread.range.max)
 			continue;
-		gt_text_cell(&table, "%s", time_of(spread.range.min).text);
-		gt_text_cell(&table, "%s", time_of(spread.range.median).text);
-		gt_text_cell(&table, "%s", time_of(spread.range.max).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(spread.range.min).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(spread.range.median).text);
+		gt_text_cell(&table, "%s", gt_time_text_of(spread.range.max).text);
 		if (spread.range.median)
 			gt_text_cell(&table, "%.3f",
 				     (double)spread.range.max / (double)spread.range.median);
@@ -200,7 +195,7 @@ static void put_slowest(const struct gt_summary_ranks *ranks, const char *line, 
 	gt_buf_printf(out, "%sslowest: ", line);
 	put_rank_name(out, slowest);
 	gt_buf_printf(out, ", %s %s", by_step ? "whose median step takes" : "whose GPU work spans",
-		      time_of(spread.range.max).text);
+		      gt_time_text_of(spread.range.max).text);
 	if (spread.range.median)
 		gt_buf_printf(out, ", %.1f%% more than the median of all",
 			      100.0 * (double)(spread.range.max - spread.range.median) /
@@ -218,7 +213,7 @@ static void put_verdict(const struct gt_summary_ranks *ranks, const char *line, 
 		gt_buf_printf(out, "%sleast exposed communication: ", line);
 		put_rank_name(out, waited_for);
 		gt_buf_printf(out, ", %s: where ranks wait for each other, they wait for it\n",
-			      time_of(waited_for->gpu.exposed_comm_ns).text);
+			      gt_time_text_of(waited_for->gpu.exposed_comm_ns).text);
 	}
 	if (ranks->missing)
 		gt_buf_printf(
@@ -267,11 +262,6 @@ static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
 
 /* ---- CSV and JSON ---------------------------------------------------------------------------- */
 
-static void put_us(struct gt_buf *out, uint64_t ns)
-{
-	gt_buf_printf(out, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned int)(ns % 1000));
-}
-
 static void put_csv(const struct gt_summary_ranks *ranks, struct gt_buf *out)
 {
 	gt_buf_text(out, "rank,events,steps");
@@ -287,7 +277,7 @@ static void put_csv(const struct gt_summary_ranks *ranks, struct gt_buf *out)
 		for (size_t k = 0; k < ARRAY_SIZE(figures); k++) {
 			gt_buf_byte(out, ',');
 			if (has_value(row, k))
-				put_us(out, value_of(row, k));
+				gt_summary_put_us_of(out, value_of(row, k));
 		}
 		gt_summary_put_csv_text(out, gt_str_of(row->path));
 		gt_buf_byte(out, '\n');
@@ -315,11 +305,11 @@ static void put_json_row(const struct gt_rank_row *row, struct gt_buf *out)
 	put_known(out, "rank", row->rank, 0);
 	put_known(out, "world_size", row->world_size, 1);
 	gt_buf_printf(out, ",\"step_times\":{\"count\":%zu,\"min_us\":", row->steps.count);
-	put_us(out, row->steps.min);
+	gt_summary_put_us_of(out, row->steps.min);
 	gt_buf_text(out, ",\"median_us\":");
-	put_us(out, row->steps.median);
+	gt_summary_put_us_of(out, row->steps.median);
 	gt_buf_text(out, ",\"max_us\":");
-	put_us(out, row->steps.max);
+	gt_summary_put_us_of(out, row->steps.max);
 	gt_buf_byte(out, '}');
 	gt_buf_append(out, row->gpus.data, row->gpus.len);
 	gt_buf_printf(out, ",\"health\":{\"salvaged\":%s,\"events\":%llu}}",
@@ -339,11 +329,11 @@ static void put_json_spreads(const struct gt_summary_ranks *ranks, struct gt_buf
 
 		spread = find_spread(ranks, k, values);
 		gt_buf_printf(out, "%s\n\"%s\":{\"min_us\":", k ? "," : "", figures[k].key);
-		put_us(out, spread.range.min);
+		gt_summary_put_us_of(out, spread.range.min);
 		gt_buf_text(out, ",\"median_us\":");
-		put_us(out, spread.range.median);
+		gt_summary_put_us_of(out, spread.range.median);
 		gt_buf_text(out, ",\"max_us\":");
-		put_us(out, spread.range.max);
+		gt_summary_put_us_of(out, spread.range.max);
 		gt_buf_text(out, ",\"max_path\":");
 		gt_safe_put_json(out, gt_str_of(spread.at_max->path));
 		gt_buf_byte(out, '}');

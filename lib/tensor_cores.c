@@ -7,11 +7,6 @@
 /* A longer name, which only template arguments make, is looked at up to here. */
 #define NAME_MAX_BYTES 65536
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -43,7 +38,7 @@ static bool begins_with_shape(struct gt_str word)
 
 	if (!word.len || !memchr("sdhic", word.ptr[0], 5))
 		return false;
-	while (end < word.len && is_digit(word.ptr[end]))
+	while (end < word.len && gt_is_digit(word.ptr[end]))
 		end++;
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		if (gt_str_equal(shapes[i], (struct gt_str){ word.ptr + 1, end - 1 }))
@@ -72,7 +67,7 @@ static bool has_instruction(struct gt_str name)
 	for (size_t i = 0; i < name.len; i++) {
 		struct gt_str word = rest(name, i);
 
-		if (i && (is_letter(name.ptr[i - 1]) || is_digit(name.ptr[i - 1])))
+		if (i && (is_letter(name.ptr[i - 1]) || gt_is_digit(name.ptr[i - 1])))
 			continue;
 		if (begins_with_shape(word) || begins_with_instruction(word))
 			return true;
@@ -85,7 +80,7 @@ static bool has_numbered(struct gt_str name, struct gt_str part)
 {
 	const char *at = memmem(name.ptr, name.len, part.ptr, part.len);
 
-	return at && at + part.len < name.ptr + name.len && is_digit(at[part.len]);
+	return at && at + part.len < name.ptr + name.len && gt_is_digit(at[part.len]);
 }
 
 static enum gt_tensor_cores of_nvjet(struct gt_str name)

@@ -9,7 +9,7 @@ static bool cut_number(struct gt_str *text, struct gt_str key, int64_t *ret)
 	size_t start = text->len, i;
 	int64_t value = 0;
 
-	while (start && text->ptr[start - 1] >= '0' && text->ptr[start - 1] <= '9')
+	while (start && gt_is_digit(text->ptr[start - 1]))
 		start--;
 	if (start == text->len || text->len - start > DIGITS_MAX || start < key.len ||
 	    memcmp(text->ptr + start - key.len, key.ptr, key.len))
