@@ -155,7 +155,7 @@ int gt_trace_put_head(struct gt_trace *trace, const char *path, const struct gt_
 	char *p;
 
 	add_about(&trace->about, meta);
-	/* HTA takes the rank from the first match of "rank":<blank>N in the text (W4). */
+	/* HTA takes the rank from the first match of "rank":<blank>N in the text. */
 	gt_buf_printf(text, "{\"schemaVersion\":1,\n\"distributedInfo\":{\"rank\": %u", meta->rank);
 	if (meta->world_size > meta->rank)
 		add_number(text, "world_size", meta->world_size);

@@ -12,7 +12,7 @@
 #include "lanes.h"
 #include "wire.h"
 
-#define GT_TRACE_DEVICES_MAX 64 /* a larger pid breaks readers that index arrays by it (W7) */
+#define GT_TRACE_DEVICES_MAX 64 /* a larger pid breaks readers that index arrays by it */
 
 /* Pids below 64 look like GPUs in viewers (a container's init is 1); no real pid is that large. */
 #define GT_TRACE_PID_OFFSET       (UINT32_C(1) << 22)
@@ -22,7 +22,7 @@
 #define GT_TRACE_GPU_RANGE_BASE   UINT32_C(1000000)  /* first tid of the ranges' lanes on a GPU */
 #define GT_TRACE_GPU_RANGE_TRACKS 3900               /* so many do not reach the stream stride */
 
-/* ts + dur stay below, or a double loses nanoseconds (W12). */
+/* ts + dur stay below, or a double loses nanoseconds. */
 #define GT_TRACE_TIME_MAX_NS ((UINT64_C(1) << 43) * 1000 - 1)
 
 enum gt_track_kind {

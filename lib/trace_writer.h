@@ -87,7 +87,7 @@ struct gt_trace_range { /* NVTX range or step */
 	uint32_t tid;
 	bool process_range; /* start/end range: may overlap, lanes of its own */
 	bool is_step;       /* name is "ProfilerStep#N"; no other range may be called so: it gets a
-			     * blank in front, since readers abort on it (W11) */
+			     * blank in front, since readers abort on it */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct gt_str name;
