@@ -5,6 +5,7 @@
  * usage: bench_writer DIR [EVENTS]
  */
 #include "base.h"
+#include "../unit/random.h"
 #include "trace_writer.h"
 #include "wire.h"
 
@@ -15,7 +16,7 @@
 
 #define BASE              UINT64_C(1790857026000000000)
 #define KERNELS           60  /* different ones */
-#define STEP_KERNELS      452 /* a step's launches, as in the loop of measured.md's kind */
+#define STEP_KERNELS      452 /* a step's launches, as many as a small GPT's */
 #define EVENTS_PER_KERNEL 4
 #define FLUSH_NS          (100 * GT_NSEC_PER_MSEC)
 
@@ -26,16 +27,6 @@ static struct {
 } kernels[KERNELS];
 
 static unsigned int sequence[STEP_KERNELS];
-
-static uint64_t random_below(uint64_t bound)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % bound;
-}
 
 /* Names like those of PyTorch's, cuBLAS's and Triton's kernels, mangled where they are. */
 static void make_kernels(void)

@@ -3,6 +3,7 @@
  */
 #include "base.h"
 #include "deflate.h"
+#include "must.h"
 
 #include <stdlib.h>
 
@@ -11,12 +12,6 @@
 #define TEXT_MAX ((size_t)1 << 18)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void check(const struct gt_buf *packed, const struct gt_buf *text)
 {

@@ -1,16 +1,11 @@
 /* fuzz_message.c - messages of peers: what passes the check may be read without looking. */
 #include "base.h"
 #include "message.h"
+#include "must.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static bool is_terminated(const char *text, size_t len)
 {

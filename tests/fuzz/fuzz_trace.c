@@ -3,6 +3,7 @@
  * file is whole and clear to the reader after every flush.
  */
 #include "base.h"
+#include "must.h"
 #include "trace_reader.h"
 #include "trace_writer.h"
 #include "wire.h"
@@ -14,12 +15,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static struct {
 	const uint8_t *at;

@@ -5,6 +5,7 @@
 #include "base.h"
 #include "deflate.h"
 #include "huffman.h"
+#include "random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,21 +13,6 @@
 
 #include <cmocka.h>
 #include <zlib.h>
-
-static uint64_t random_u64(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static size_t random_below(size_t bound)
-{
-	return (size_t)(random_u64() % bound);
-}
 
 static void assert_inflates(const struct gt_buf *packed, const char *want, size_t len)
 {

@@ -4,6 +4,7 @@
  */
 #include "base.h"
 #include "gz_writer.h"
+#include "random.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -68,21 +69,6 @@ int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 }
 
 /* ---- files ---- */
-
-static uint64_t random_u64(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static size_t random_below(size_t bound)
-{
-	return (size_t)(random_u64() % bound);
-}
 
 static void read_file(struct gt_buf *buf)
 {

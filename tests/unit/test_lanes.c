@@ -3,6 +3,7 @@
  */
 #include "base.h"
 #include "lanes.h"
+#include "random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +16,6 @@ struct slice {
 	uint64_t end;
 	uint32_t row;
 };
-
-static uint64_t random_below(uint64_t bound)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % bound;
-}
 
 static bool clash(enum gt_lane_rule rule, const struct slice *a, const struct slice *b)
 {

@@ -6,6 +6,7 @@
 
 #include "base.h"
 #include "buf.h"
+#include "random.h"
 #include "trace_reader.h"
 #include "trace_writer.h"
 #include "wire.h"
@@ -49,16 +50,6 @@ static const struct gt_trace_health healthy = {
 	.step_active_ms = NAN,
 	.step_after_ms = NAN,
 };
-
-static uint64_t random_below(uint64_t bound)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % bound;
-}
 
 /* ---- writing ---- */
 
