@@ -14,11 +14,14 @@ static bool is_in_library(struct gt_str file)
 		GT_STR("/site-packages/"), GT_STR("/dist-packages/"), GT_STR("/lib/python2"),
 		GT_STR("/lib/python3"),    GT_STR("/pytorch/torch/"), GT_STR("/torchinductor_"),
 	};
+	/* gtrace's own call the program's functions, or PyTorch's, in their place. */
 	static const struct gt_str beginnings[] = {
-		GT_STR("torch/"),       GT_STR("concurrent/"),  GT_STR("contextlib.py"),
-		GT_STR("functools.py"), GT_STR("importlib/"),   GT_STR("multiprocessing/"),
-		GT_STR("runpy.py"),     GT_STR("threading.py"), GT_STR("unittest/"),
-		GT_STR("asyncio/"),     GT_STR("cProfile.py"),  GT_STR("timeit.py"),
+		GT_STR("torch/"),          GT_STR("concurrent/"),     GT_STR("contextlib.py"),
+		GT_STR("functools.py"),    GT_STR("importlib/"),      GT_STR("multiprocessing/"),
+		GT_STR("runpy.py"),        GT_STR("threading.py"),    GT_STR("unittest/"),
+		GT_STR("asyncio/"),        GT_STR("cProfile.py"),     GT_STR("timeit.py"),
+		GT_STR("gtrace.py"),       GT_STR("gtrace_calls.py"), GT_STR("gtrace_steps.py"),
+		GT_STR("gtrace_torch.py"),
 	};
 	/* Code that is in no file; all other such names are of Python or made by PyTorch. */
 	static const struct gt_str typed[] = { GT_STR("<string>"), GT_STR("<stdin>"),

@@ -69,12 +69,12 @@ static void test_libraries(void **state)
 		"<frozen runpy>(88): _run_code",
 		"<eval_with_key>.3(5): forward",
 		"/tmp/torchinductor_me/ab/cab.py(34): call",
+		"gtrace_torch.py(52): step_and_mark",
 	};
 	static const char *const programs[] = {
-		"/srv/me/torch/train.py(1): f",
-		"mytorch/nn.py(1): f",
-		"<ipython-input-3-1>(1): <module>",
-		"/srv/lib/model.py(3): f",
+		"/srv/me/torch/train.py(1): f",     "mytorch/nn.py(1): f",
+		"<ipython-input-3-1>(1): <module>", "/srv/lib/model.py(3): f",
+		"/srv/me/not_gtrace.py(3): f",
 	};
 
 	(void)state;
