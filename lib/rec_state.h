@@ -230,6 +230,9 @@ bool gt_window_takes_stack(struct gt_window *window, size_t bytes);
 /* A failure of the writer sticks; its own words come with the next flush or close. */
 void gt_window_check_write(struct gt_recorder *rec, struct gt_window *window, int rc);
 
+/* With what else the drain has to tell. */
+void gt_window_report_failure(struct gt_recorder *rec, const struct gt_err *err);
+
 /* Complete the file and report it. why: the reason it is incomplete; NULL: find out. */
 void gt_window_finish_file(struct gt_recorder *rec, struct gt_window *window, const char *why);
 

@@ -59,13 +59,18 @@ static struct gt_recorder_closed *add_closed(struct gt_recorder *rec)
 	return &rec->closed[rec->closed_count++];
 }
 
-static void fail(struct gt_recorder *rec, struct gt_window *window, const struct gt_err *err)
+void gt_window_report_failure(struct gt_recorder *rec, const struct gt_err *err)
 {
 	struct gt_recorder_closed *closed = add_closed(rec);
 
-	window->failed = true;
 	if (closed)
 		*closed = (struct gt_recorder_closed){ .err = *err };
+}
+
+static void fail(struct gt_recorder *rec, struct gt_window *window, const struct gt_err *err)
+{
+	window->failed = true;
+	gt_window_report_failure(rec, err);
 }
 
 /* The writer's own words come with the next flush or close; until then this. */

@@ -5,6 +5,7 @@
 #include "base.h"
 #include "rec_state.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -104,6 +105,29 @@ static const char *missing_of(const struct gt_recorder *rec, const struct gt_win
 			       : "too many windows came while events of other threads were unread";
 }
 
+/*
+ * The windows up to this cycle of which no event was read have no file to say so. Told only where
+ * events were lost, and where no plan, profiler or stop is what left them out.
+ */
+static void report_lost(struct gt_recorder *rec, uint64_t cycle)
+{
+	char windows[64];
+	struct gt_err err;
+
+	if (cycle <= rec->next_id || !rec->state.dropped_events || rec->plans.list[0].active ||
+	    rec->yielded > rec->next_id || atomic_load(&rec->stopped_by))
+		return;
+	if (cycle == rec->next_id + 1)
+		snprintf(windows, sizeof(windows), "window %" PRIu64 " is", cycle);
+	else
+		snprintf(windows, sizeof(windows), "windows %" PRIu64 " to %" PRIu64 " are",
+			 rec->next_id + 1, cycle);
+	gt_err_set(&err, -ENOBUFS,
+		   "process %u: %s lost: events found no room in the arena (--max-buffer)",
+		   rec->hello.pid, windows);
+	gt_window_report_failure(rec, &err);
+}
+
 static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
 				    uint64_t step, uint64_t time_ns)
 {
@@ -120,6 +144,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	}
 	if (rec->whole)
 		remove_window(rec, rec->whole, NULL);
+	report_lost(rec, pos->cycle);
 	if (rec->window_count == GT_WINDOWS_MAX)
 		remove_window(rec, rec->windows[0], missing_of(rec, rec->windows[0]));
 	if (!first)
@@ -354,6 +379,17 @@ static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_wi
 	return is_off(rec, window) ? NULL : "the program did not answer when it was told to stop";
 }
 
+/* By this step, without plans. */
+static uint64_t cycles_begun(const struct gt_schedule *sched, uint64_t step)
+{
+	struct gt_sched_pos pos;
+
+	gt_schedule_at(sched, step, &pos);
+	if (pos.phase == GT_PHASE_OVER)
+		return sched->on_demand ? 0 : sched->repeat;
+	return pos.cycle + (pos.phase == GT_PHASE_ACTIVE);
+}
+
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 {
 	const char *by = atomic_load(&rec->stopped_by);
@@ -373,6 +409,7 @@ void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 			window->cut = "the program ended before the window's last step did";
 		remove_window(rec, window, lost_by_end(rec, window, end));
 	}
+	report_lost(rec, cycles_begun(gt_windows_schedule(rec), rec->state.step));
 }
 
 /*

@@ -191,6 +191,48 @@ static void dropped(void **state)
 	assert_int_equal(report.closed[0].losses, 9);
 }
 
+/* Of a window of which nothing was read there is no file: that is said. */
+static void lost_windows(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1 };
+	start();
+	steps_to(2);
+	drain(25);
+	atomic_store(&ab.hdr->dropped_events, 100);
+	atomic_store(&ab.hdr->step, 8); /* windows 2 and 3 are in steps 3 and 5 */
+	step(7);
+	ab_flush(&ab);
+	drain(75);
+	assert_int_equal(report.closed_count, 1);
+	assert_int_equal(report.closed[0].err.code, -ENOBUFS);
+	assert_non_null(strstr(report.closed[0].err.msg, ": windows 2 to 3 are lost"));
+	atomic_store(&ab.hdr->step, 10);
+	gt_recorder_finish(rec, false, AB_MS(110), &report);
+	assert_int_equal(failures(), 1);
+	assert_non_null(
+		strstr(report.closed[report.closed_count - 1].err.msg, ": window 5 is lost"));
+	assert_int_equal(fake_count, 2);
+}
+
+/* What was not traced for another reason was not lost. */
+static void passed_windows(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1 };
+	start();
+	steps_to(2);
+	drain(25);
+	atomic_store(&ab.hdr->dropped_events, 100);
+	phase(GT_WHAT_LEFT_OUT, 1, 3, 30);
+	phase(GT_WHAT_LEFT_OUT, 2, 5, 50);
+	atomic_store(&ab.hdr->step, 8);
+	step(7);
+	ab_flush(&ab);
+	finish(false, 110);
+	assert_int_equal(fake_count, 2);
+}
+
 static void untimed_records(void **state)
 {
 	(void)state;
@@ -263,6 +305,8 @@ int main(void)
 		TEST(switched_off),
 		TEST(gives_up),
 		TEST(dropped),
+		TEST(lost_windows),
+		TEST(passed_windows),
 		TEST(untimed_records),
 		TEST(hole_in_buffer),
 		TEST(late_for_its_window),
