@@ -232,10 +232,11 @@ def check_steps_of_kernels(trace, truth):
                     f'kernels of step {number}')
 
 
-def tools_at(steps, gone):
+def tools_at(steps, off, gone):
     if steps is None:
         return []
-    return ['--tools-at', f',{",".join(map(str, steps))},', '--tools-gone', str(int(gone))]
+    return ['--tools-at', f',{",".join(map(str, steps))},', '--tools-off-at', f',{",".join(map(str, off))},',
+            '--tools-gone', str(int(gone))]
 
 
 class Case:
@@ -252,18 +253,20 @@ class Case:
 
     # ---- commands ----
 
-    def train(self, *args, program='train', tools=(2, 3), gone=True):
+    def train(self, *args, program='train', tools=(2, 3), off=(1,), gone=True):
         """The sample program in C: an argv. tools: steps in which it waits until gtrace listens, by
-        default the warm-up and the first active one; its steps are faster than a busy machine. gone:
-        before it ends it waits until gtrace has all of the last window, and listens no more. Not in
-        step 0, in which all is on from the start, and not at all where gtrace never switches off."""
+        default the warm-up and the first active one; its steps are faster than a busy machine. off:
+        before these, those in which it waits until gtrace listens no more to what was before, or it
+        might go off when it seems to be on. gone: before it ends it waits until gtrace has all of the
+        last window, and listens no more. Not in step 0, in which all is on from the start, and not at
+        all where gtrace never switches off."""
         return [os.path.join(self.simgpu, program), '--truth', self.truth_path, '--step-us', '5000',
-                *tools_at(tools, gone), *map(str, args)]
+                *tools_at(tools, off, gone), *map(str, args)]
 
-    def train_py(self, *args, tools=(2, 3), gone=True):
+    def train_py(self, *args, tools=(2, 3), off=(1,), gone=True):
         """The one in Python."""
         return [*self.python(), os.path.join(ROOT, 'tests/simgpu/train.py'), '--truth',
-                self.truth_path, *tools_at(tools, gone), *map(str, args)]
+                self.truth_path, *tools_at(tools, off, gone), *map(str, args)]
 
     def python(self):
         """A Python that can load the stand-ins, sanitized or not."""

@@ -255,7 +255,7 @@ def test_torch_profiler_on_other_threads(case):
 def test_torch_profiler_again_and_again(case):
     """Of four windows the first and the last have nothing to do with its profiles, which are whole."""
     options = ['--skip-first', 0, '--wait', 1, '--active', 2, '--repeat', 4]
-    command = case.train_py('--steps', 18, '--profile', 5, '--profile', 11, tools=(1, 2, 13, 14), gone=False)
+    command = case.train_py('--steps', 18, '--profile', 5, '--profile', 11, tools=(1, 2, 13, 14), off=(), gone=False)
     result = case.gtrace(options, command)
     truth = case.truth()
     expect_profiles(result, truth, 5, 11)
@@ -270,7 +270,7 @@ def test_torch_profiler_again_and_again(case):
 
 def test_window_after_torch_profiler(case):
     """Kineto keeps the subscription, and leaves a clock of its own in CUPTI. The window is whole all the same."""
-    result = case.gtrace([], case.train_py('--profile', 0, tools=(2, 3)))
+    result = case.gtrace([], case.train_py('--profile', 0, off=()))
     check('profiler: subscribe 0' in result.stdout, 'the slot was taken:', result)
     trace = result.trace()
     check(trace.health.get('fallback'), 'no fall-back:', trace.health, result)

@@ -83,7 +83,7 @@ def start(case, command, pass_fds=(), **environment):
 
 
 def command(case, *args):
-    return case.train('--steps', STEPS, '--step-us', 2000, *args, tools=[1, 2], gone=False)
+    return case.train('--steps', STEPS, '--step-us', 2000, *args, tools=[1, 2], off=(), gone=False)
 
 
 def expected_step(case):

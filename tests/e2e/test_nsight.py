@@ -103,7 +103,7 @@ def nothing_is_written(case):
 
 # ---- gtrace starts nsys ----
 
-@each(python=[lambda case: case.train_py(tools=[], gone=False)],
+@each(python=[lambda case: case.train_py(tools=[], off=(), gone=False)],
       c=[lambda case: case.train(tools=None, gone=False)],
       threads=[lambda case: case.train('--threads', 4, tools=None, gone=False)])
 def test_nsys_records_the_active_steps(case, command):
@@ -197,7 +197,7 @@ def test_nsys_that_is_not_recognised(case):
 
 # ---- nsys starts gtrace ----
 
-@each(python=[lambda case: case.train_py(tools=[], gone=False)],
+@each(python=[lambda case: case.train_py(tools=[], off=(), gone=False)],
       c=[lambda case: case.train(tools=None, gone=False)])
 def test_under_nsys(case, command):
     nsys = Nsys(case)

@@ -18,12 +18,12 @@ def window(case, options, command, steps, **environment):
       late=[['--skip-first', 4, '--active', 2], [5, 6], range(6, 8)],
       first_cycle_without_wait=[['--wait', 5, '--skip-first-wait'], [1, 2], range(2, 5)])
 def test_schedule(case, options, tools, steps):
-    window(case, options, case.train(tools=tools), steps)
+    window(case, options, case.train(tools=tools, off=[tools[0] - 1] if tools[0] > 1 else []), steps)
 
 
 def test_window_at_the_very_start(case):
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 2]
-    window(case, options, case.train(tools=[]), range(0, 2))
+    window(case, options, case.train(tools=[], off=()), range(0, 2))
 
 
 def test_program_ends_in_its_window(case):
@@ -46,7 +46,8 @@ def test_repeat(case, repeat):
     options = ['--skip-first', 0, '--wait', 2, '--warmup', 1, '--active', 2, '--repeat', repeat]
     cycles = repeat or 4
     tools = [step for cycle in range(cycles) for step in (5 * cycle + 2, 5 * cycle + 3)]
-    result = case.gtrace(options, case.train('--steps', 20, '--step-us', 2000, tools=tools,
+    off = [5 * cycle + 1 for cycle in range(cycles)]
+    result = case.gtrace(options, case.train('--steps', 20, '--step-us', 2000, tools=tools, off=off,
                                              gone=repeat != 0))
     check_equal(result.names(), [f'train-rank0-cycle{c}.trace.json.gz' for c in range(1, cycles + 1)],
                 'files')
@@ -60,7 +61,7 @@ def test_repeat(case, repeat):
 def test_windows_back_to_back(case):
     """The next cycle warms up while the last records of this one are still awaited."""
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 1, '--active', 1, '--repeat', 0]
-    command = case.train('--steps', 20, tools=range(1, 20), gone=False)
+    command = case.train('--steps', 20, tools=range(1, 20), off=(), gone=False)
     result = case.gtrace(options, command, faults='slow=3')
     check_equal(len(result.names()), 10, 'files')
     for name in result.names():

@@ -164,25 +164,45 @@ def test_ranks_that_all_end_before_the_window(case):
     check('no trace of window' not in stderr, stderr)
 
 
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def told_by(meeting, node):
+    """What a session says in the directory."""
+    texts = [read(os.path.join(meeting, name)) for name in os.listdir(meeting) if name.startswith('gtrace-session-')]
+    return next(text for text in texts if f'pid {node.pid}\n' in text)
+
+
 def test_a_rank_that_dies_in_between(case):
     """After all have taken the plan, and before the decision, which others wait for."""
     with two_nodes(case, random.Random(3), '--active', '2') as (meeting, nodes):
         found = sorted(sessions(case), key=lambda s: s['session'])
         request = os.path.join(meeting, 'gtrace-request')
-        # One node cannot answer, so that the other one has to wait for the decision.
+        # Who asks and who answers stand still in turn, so that no phase is over before it is seen.
         os.kill(nodes[1].pid, signal.SIGSTOP)
-        trigger = subprocess.Popen([case.gtrace_path, 'trigger', '--rendezvous', meeting],
+        trigger = subprocess.Popen([case.gtrace_path, 'trigger', '--rendezvous', meeting, '--at-step', '+3000'],
                                    stderr=subprocess.PIPE, text=True, env=case.environment())
-        wait_for('a look', lambda: os.path.exists(request) and 'phase look' in open(request).read())
+        wait_for('a look', lambda: os.path.exists(request) and 'phase look' in read(request))
+        os.kill(trigger.pid, signal.SIGSTOP)
         os.kill(nodes[1].pid, signal.SIGCONT)
-        wait_for('a plan', lambda: 'phase prepare' in open(request).read())
+        wait_for('its answer', lambda: 'phase look' in told_by(meeting, nodes[1]))
+        os.kill(nodes[1].pid, signal.SIGSTOP)
+        os.kill(trigger.pid, signal.SIGCONT)
+        wait_for('a plan', lambda: 'phase prepare' in read(request))
+        os.kill(trigger.pid, signal.SIGSTOP)
+        os.kill(nodes[1].pid, signal.SIGCONT)
+        for node in nodes:
+            wait_for('its answer', lambda node=node: 'answer taken' in told_by(meeting, node))
         victim = max(found[0]['processes'][1:])
         os.kill(victim, signal.SIGKILL)
+        os.kill(trigger.pid, signal.SIGCONT)
         stderr = trigger.communicate(timeout=TIMEOUT_S)[1]
         check_equal(trigger.returncode, 0, stderr)
         steps = steps_of(stderr)
         wait_for_files(case, 7)
-        windows = traced(case, len(files(case)))
+        windows = traced(case, 7)
         check(all(w == steps for w in windows.values()), steps, windows)
 
 

@@ -353,6 +353,8 @@ static void wait_for_tools(int listening)
 
 static void events_of(uint64_t step)
 {
+	if (names_step(options.tools_off, step))
+		wait_for_tools(0);
 	if (names_step(options.tools, step))
 		wait_for_tools(1);
 	if (options.fork_at == (int64_t)step)

@@ -42,6 +42,7 @@ struct train_options {
 	 * the step; "t": by another thread; "+s": before anything is set up. NULL: none. */
 	const char *ranges;
 	const char *tools; /* steps in which to wait for a tool to listen: ",2,3,", NULL: none */
+	const char *tools_off; /* likewise, until none does */
 };
 
 /* Exits with 2 on a bad option. */

@@ -192,6 +192,7 @@ def parse():
     parser.add_argument('--wait-fd', type=int, help='read a byte here before each step')
     parser.add_argument('--tools-at', default='', metavar='STEPS',
                         help='steps in which to wait for a tool to listen, as ",2,3,"; simulated GPU only')
+    parser.add_argument('--tools-off-at', default='', metavar='STEPS', help='likewise, until none listens')
     parser.add_argument('--tools-gone', type=int, default=0, help='1: at the end wait until none listens')
     parser.add_argument('--truth', metavar='FILE')
     return parser.parse_args()
@@ -286,6 +287,8 @@ class Program:
             if self.options.wait_fd is not None:
                 os.read(self.options.wait_fd, 1)
             self.profile(step)  # first: another tool does not listen before it has ended
+            if f',{step},' in self.options.tools_off_at:
+                self.gpu.wait_for_tools(0)
             if f',{step},' in self.options.tools_at:
                 self.gpu.wait_for_tools(1)
             if step == self.range[0]:

@@ -26,7 +26,7 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 		TRAIN_NUMBERS(TRAIN_ADDRESS)
 #undef TRAIN_ADDRESS
 	};
-	struct option table[ARRAY_SIZE(fields) + 6] = {
+	struct option table[ARRAY_SIZE(fields) + 7] = {
 #define TRAIN_OPTION(field, option, value, help) { option, required_argument, NULL, 0 },
 		TRAIN_NUMBERS(TRAIN_OPTION)
 #undef TRAIN_OPTION
@@ -35,6 +35,7 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 		{ "range", required_argument, NULL, 'r' },
 		{ "ranges", required_argument, NULL, 's' },
 		{ "tools-at", required_argument, NULL, 'l' },
+		{ "tools-off-at", required_argument, NULL, 'o' },
 	};
 	int c;
 
@@ -52,6 +53,8 @@ void train_parse(struct train_options *ret, int argc, char **argv)
 			ret->ranges = optarg;
 		else if (c == 'l')
 			ret->tools = optarg;
+		else if (c == 'o')
+			ret->tools_off = optarg;
 		else if (c >= NUMBERS_BEGIN)
 			*fields[c - NUMBERS_BEGIN] = atoi(optarg);
 		else

@@ -215,6 +215,9 @@ static void messages_while_busy(void **state)
 
 static void flushes_while_open(void **state)
 {
+	uint64_t flushed_ms;
+	bool at_once;
+
 	(void)state;
 	peer_send_hello(peer);
 	owner_run_until(&seen.drained, 1);
@@ -224,12 +227,15 @@ static void flushes_while_open(void **state)
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 2);
 	assert_int_equal(seen.opened, 1);
+	flushed_ms = uv_now(&loop);
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 3);
 	assert_true(fake.flush_due);
-	gt_client_tick(client); /* at once: not due */
+	/* Not due so soon; a busy machine may have taken its time. */
+	at_once = uv_now(&loop) - flushed_ms < 100;
+	gt_client_tick(client);
 	owner_run_until(&seen.drained, 4);
-	assert_false(fake.flush_due);
+	assert_int_equal(fake.flush_due, !at_once);
 	assert_int_equal(seen.opened, 1);
 }
 
