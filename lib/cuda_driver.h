@@ -43,9 +43,6 @@ struct gt_cuda_driver {
 #define GT_CUDA_STUB_LIBRARY           34
 #define GT_CUDA_DEVICE_UNAVAILABLE     46
 #define GT_CUDA_NO_DEVICE              100
-#define GT_CUDA_INVALID_PTX            218
-#define GT_CUDA_JIT_COMPILER_NOT_FOUND 221
-#define GT_CUDA_NOT_PERMITTED          800
 #define GT_CUDA_SYSTEM_NOT_READY       802
 #define GT_CUDA_SYSTEM_DRIVER_MISMATCH 803
 #define GT_CUDA_COMPAT_NOT_SUPPORTED   804

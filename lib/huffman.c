@@ -99,7 +99,8 @@ static void limit_lengths(unsigned int counts[GT_HUFFMAN_SYMBOLS_MAX], unsigned 
 	}
 }
 
-void gt_huffman_from_lengths(struct gt_huffman_code *code, unsigned int count)
+/* The code that follows from its lengths. */
+static void number_codes(struct gt_huffman_code *code, unsigned int count)
 {
 	unsigned int counts[LEN_MAX + 1] = { 0 }, next[LEN_MAX + 1], bits = 0, len, i;
 
@@ -136,5 +137,5 @@ void gt_huffman_build(struct gt_huffman_code *code, const uint32_t *freq, unsign
 		while (counts[len]--)
 			code->len[leaves[i++].symbol] = (uint8_t)len;
 	}
-	gt_huffman_from_lengths(code, count);
+	number_codes(code, count);
 }

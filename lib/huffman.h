@@ -20,7 +20,4 @@ struct gt_huffman_code {
 void gt_huffman_build(struct gt_huffman_code *code, const uint32_t *freq, unsigned int count,
 		      unsigned int limit);
 
-/* The code that follows from given lengths. */
-void gt_huffman_from_lengths(struct gt_huffman_code *code, unsigned int count);
-
 #endif

@@ -4,15 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int gt_schedule_check(const struct gt_schedule *sched)
-{
-	if (sched->active < 1 || sched->active > GT_SCHEDULE_MAX ||
-	    sched->skip_first > GT_SCHEDULE_MAX || sched->wait > GT_SCHEDULE_MAX ||
-	    sched->warmup > GT_SCHEDULE_MAX || sched->repeat > GT_SCHEDULE_MAX)
-		return -EINVAL;
-	return 0;
-}
-
 static bool is_before_unwarmed(const struct gt_schedule *sched, const struct gt_sched_pos *pos)
 {
 	return !sched->warmup && pos->steps_to_active == 1;
@@ -235,6 +226,13 @@ static int parse_field(const char **text, struct gt_schedule *sched)
 	return 0;
 }
 
+static bool is_valid(const struct gt_schedule *sched)
+{
+	return sched->active >= 1 && sched->active <= GT_SCHEDULE_MAX &&
+	       sched->skip_first <= GT_SCHEDULE_MAX && sched->wait <= GT_SCHEDULE_MAX &&
+	       sched->warmup <= GT_SCHEDULE_MAX && sched->repeat <= GT_SCHEDULE_MAX;
+}
+
 int gt_schedule_parse(const char *text, struct gt_schedule *ret)
 {
 	struct gt_schedule sched = GT_SCHEDULE_DEFAULT;
@@ -242,7 +240,7 @@ int gt_schedule_parse(const char *text, struct gt_schedule *ret)
 	while (*text)
 		if (parse_field(&text, &sched) < 0)
 			return -EINVAL;
-	if (gt_schedule_check(&sched) < 0)
+	if (!is_valid(&sched))
 		return -EINVAL;
 	*ret = sched;
 	return 0;

@@ -61,9 +61,6 @@ struct gt_sched_pos {
 /* Where step stands in the schedule. Total: defined for every step of a valid schedule. */
 void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sched_pos *ret);
 
-/* 0, or -EINVAL when a field is out of range. */
-int gt_schedule_check(const struct gt_schedule *sched);
-
 /*
  * A window on demand: a cycle of its own, between those of the schedule. These are numbered on
  * behind it.
