@@ -229,6 +229,35 @@ static bool is_name(const struct gt_ev *ev)
 	       ev->type == GT_EV_FRAME;
 }
 
+/* What changes where its thread is: in ranges, in operators, in NCCL. */
+static void on_thread_event(struct gt_recorder *rec, struct gt_window *window,
+			    struct gt_thread *thread, const struct gt_ev *ev)
+{
+	switch (ev->type) {
+	case GT_EV_PUSH:
+		on_push(rec, thread, (const void *)ev);
+		gt_rec_stack(rec, window, thread, ((const struct gt_ev_range *)ev)->stack_id, ev);
+		break;
+	case GT_EV_POP:
+		on_pop(rec, thread, (const void *)ev);
+		gt_rec_stack(rec, window, thread, ((const struct gt_ev_end *)ev)->stack_id, ev);
+		break;
+	case GT_EV_COLLECTIVE:
+		gt_nccl_call(&thread->nccl, (const void *)ev);
+		break;
+	case GT_EV_OP:
+		gt_ranges_op(&rec->ranges, thread, (const void *)ev);
+		gt_rec_stack(rec, window, thread, ((const struct gt_ev_op *)ev)->stack_id, ev);
+		break;
+	case GT_EV_COMMS:
+		on_comms(rec, thread, (const void *)ev);
+		break;
+	case GT_EV_OP_END:
+		gt_ranges_op_end(&rec->ranges, thread, (const void *)ev);
+		break;
+	}
+}
+
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 {
 	struct gt_window *window;
@@ -246,46 +275,14 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 	if (window)
 		window->last_ns = GT_MAX(window->last_ns, ev->time_ns);
 
+	if (thread)
+		on_thread_event(rec, window, thread, ev);
+	else if (ev->type == GT_EV_PUSH || ev->type == GT_EV_OP)
+		rec->ranges.refused++;
+
 	switch (ev->type) {
 	case GT_EV_CALL:
 		on_call(rec, window, thread, tid, (const void *)ev);
-		break;
-	case GT_EV_PUSH:
-		if (thread) {
-			on_push(rec, thread, (const void *)ev);
-			gt_rec_stack(rec, window, thread,
-				     ((const struct gt_ev_range *)ev)->stack_id, ev);
-		} else {
-			rec->ranges.refused++;
-		}
-		break;
-	case GT_EV_POP:
-		if (thread) {
-			on_pop(rec, thread, (const void *)ev);
-			gt_rec_stack(rec, window, thread, ((const struct gt_ev_end *)ev)->stack_id,
-				     ev);
-		}
-		break;
-	case GT_EV_COLLECTIVE:
-		if (thread)
-			gt_nccl_call(&thread->nccl, (const void *)ev);
-		break;
-	case GT_EV_OP:
-		if (thread) {
-			gt_ranges_op(&rec->ranges, thread, (const void *)ev);
-			gt_rec_stack(rec, window, thread, ((const struct gt_ev_op *)ev)->stack_id,
-				     ev);
-		} else {
-			rec->ranges.refused++;
-		}
-		break;
-	case GT_EV_COMMS:
-		if (thread)
-			on_comms(rec, thread, (const void *)ev);
-		break;
-	case GT_EV_OP_END:
-		if (thread)
-			gt_ranges_op_end(&rec->ranges, thread, (const void *)ev);
 		break;
 	case GT_EV_MEMORY:
 		if (window)

@@ -196,6 +196,7 @@ struct gt_recorder {
 
 /* ---- rec_trace.c: one window's file ---- */
 
+/* Its losses count from now. NULL without memory. The caller's, for gt_window_free(). */
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
 
@@ -251,10 +252,12 @@ void gt_window_health(const struct gt_recorder *rec, const struct gt_window *win
 const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *window,
 			     const struct gt_trace_health *health);
 
+/* All that is lost of a window, as one number. */
 uint64_t gt_health_losses(const struct gt_trace_health *health);
 
 /* ---- rec_ops.c: operators of torch ---- */
 
+/* As those of rec_trace.c: an operator that has ended, and what an allocator did. */
 void gt_window_op(struct gt_recorder *rec, struct gt_window *window, const struct gt_range *range);
 void gt_window_memory(struct gt_recorder *rec, struct gt_window *window, uint32_t tid,
 		      const struct gt_ev_memory *ev);
@@ -283,6 +286,7 @@ void gt_rec_stacks_finish(struct gt_recorder *rec, struct gt_window *window);
 
 /* The window of what happened in this step; opens it when it is new. NULL: none. */
 struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uint64_t time_ns);
+/* NULL: it is not open. */
 struct gt_window *gt_windows_by_id(const struct gt_recorder *rec, uint32_t id);
 /* The window whose time this lies in. NULL: none. */
 struct gt_window *gt_windows_of_time(const struct gt_recorder *rec, uint64_t time_ns);
@@ -292,11 +296,15 @@ void gt_windows_find_end(const struct gt_recorder *rec, struct gt_window *window
 /* What rules: that of the configuration, unless the program's captured ranges took over. */
 const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec);
 
+/* From now on all events belong to the window that is the whole run, unless it was complete. */
 void gt_windows_open_whole(struct gt_recorder *rec);
+/* It has reached its bound. */
 void gt_windows_close_whole(struct gt_recorder *rec);
 /* After a drain: close steps and windows that are over, complete those that have all. */
 void gt_windows_advance(struct gt_recorder *rec);
+/* The process is gone, or has stopped: complete them all. */
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end);
+/* The target's control thread switched something. */
 void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
 
 /* ---- rec_window_steps.c: the steps of one ---- */
@@ -317,9 +325,11 @@ void gt_window_close_steps(struct gt_recorder *rec, struct gt_window *window, bo
 
 /* ---- rec_events.c: what threads wrote ---- */
 
+/* Each takes the events that are its own, names or what happened, and passes over the others. */
 void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
 void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev);
 
+/* Is a call of this enum gt_call_class one that GPU records follow? */
 bool gt_rec_is_launch(uint32_t klass);
 /*
  * External id of a call: of the innermost operator around it, also when that has a range in it:
@@ -331,6 +341,7 @@ uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_r
 
 /* ---- rec_api.c: the fall-back mode ---- */
 
+/* A call that came as CUPTI's record. */
 void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);
 
 /* ---- rec_gpu.c: launches and GPU records ---- */
@@ -344,6 +355,7 @@ void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation);
 void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *launch);
 /* Write the calls without GPU work that were added from this position of the ring on. */
 void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos);
+/* GPU work: of a launch that is known, or that may yet be read. */
 void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record);
 /*
  * Has every launch of the window its GPU records, and (when wait_for_launches is set) all GPU work
