@@ -1,3 +1,4 @@
+/* main.c - the table of commands; what gtrace says of itself. */
 #include "base.h"
 #include "cmd.h"
 #include "die.h"

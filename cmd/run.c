@@ -1,3 +1,7 @@
+/*
+ * run.c - 'gtrace run': what is made ready, the command, its processes while it runs, its end. Each
+ * run_*.c is a part of it: options, what stands in its environment, what is said to the user.
+ */
 #include "base.h"
 #include "cmd.h"
 #include "collector.h"

@@ -1,3 +1,4 @@
+/* run_capture.c - --capture-range and --capture-end: a range of the program or of time. */
 #include "base.h"
 #include "clock.h"
 #include "die.h"

@@ -34,7 +34,7 @@ static void select_part(struct gt_selection *selection, const char *path)
 
 static void print_ncu(const struct gt_summary *summary, const char *path)
 {
-	struct gt_str kernel = { options.ncu, strlen(options.ncu) };
+	struct gt_str kernel = gt_str_of(options.ncu);
 	struct gt_buf text = { 0 };
 	int rc = gt_ncu_put(summary, kernel, &text);
 

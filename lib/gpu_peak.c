@@ -107,7 +107,7 @@ static const struct {
 
 static bool fits(struct gt_str name, const char *pattern)
 {
-	struct gt_str text = { pattern, strlen(pattern) };
+	struct gt_str text = gt_str_of(pattern);
 
 	if (text.ptr[text.len - 1] != '*')
 		return gt_str_equal(name, text);

@@ -45,7 +45,7 @@ void gt_text_cell_cut(struct gt_text_table *table, struct gt_str name, const cha
 
 static struct gt_str next_cell(const char **at)
 {
-	struct gt_str cell = { *at, strlen(*at) };
+	struct gt_str cell = gt_str_of(*at);
 
 	*at += cell.len + 1;
 	return cell;

@@ -1,3 +1,4 @@
+/* faults.c - what the simulated GPU does wrong, and as which CUPTI it behaves: SIMGPU_FAULTS. */
 #include "sim.h"
 
 #include <pthread.h>

@@ -69,7 +69,7 @@ static inline const struct gt_op_line *find_line(const struct fixture *fixture, 
 {
 	for (size_t i = 0; i < fixture->report.count; i++) {
 		const struct gt_op_line *line = &fixture->report.lines[i];
-		struct gt_str wanted = { name, strlen(name) };
+		struct gt_str wanted = gt_str_of(name);
 		struct gt_str shapes_or_stack = line->shapes.len ? line->shapes : line->stack;
 
 		if (gt_str_equal(line->name, wanted) &&

@@ -1,6 +1,5 @@
-#include "session_rig.h"
-
 /* The rank that the environment gives, and the one that the program says it has. */
+#include "session_rig.h"
 
 static void joins_groups(void)
 {

@@ -1,3 +1,4 @@
+/* Whole sessions: which programs are traced, what the collector hears, and when it is gone. */
 #include "session_rig.h"
 #include "events.h"
 

@@ -308,7 +308,7 @@ static void test_numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct gt_str raw = { cases[i].raw, strlen(cases[i].raw) };
+		struct gt_str raw = gt_str_of(cases[i].raw);
 
 		assert_true(gt_json_scaled(raw, cases[i].decimals, &value));
 		assert_int_equal(value, cases[i].value);
@@ -344,7 +344,7 @@ static void test_unescape(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct gt_str raw = { cases[i].raw, strlen(cases[i].raw) };
+		struct gt_str raw = gt_str_of(cases[i].raw);
 		size_t len = gt_json_unescape(raw, out);
 
 		assert_true(len <= raw.len);
