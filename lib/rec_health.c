@@ -59,7 +59,7 @@ void gt_window_health(const struct gt_recorder *rec, const struct gt_window *win
 				window->began_refused,
 		/* A name lost before the window is missing in it, too. */
 		.dropped_names = now->dropped_names + rec->names.refused + rec->stacks.refused +
-				 window->stacks_left_out,
+				 window->stacks_left_out + window->unnamed,
 		.bad_records = rec->bad_records - window->began_bad,
 		.launches_without_gpu = window->launches_without_gpu,
 		.gpu_without_launch = window->gpu_without_launch,

@@ -97,6 +97,7 @@ struct gt_window {
 	uint64_t function_count; /* of Python */
 	uint64_t stack_bytes;    /* of text in the file that is of Python */
 	uint64_t stacks_left_out;
+	uint64_t unnamed; /* kernels of which the program never told the name */
 
 	struct gt_trace *trace;
 	bool failed; /* its file: nothing more is written */

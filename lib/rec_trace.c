@@ -248,6 +248,7 @@ void gt_window_gpu(struct gt_recorder *rec, struct gt_window *window, const stru
 		return;
 	if (op->kind == GT_GPU_KERNEL)
 		name = kernel_name(rec, op->name_ref, name_buf, sizeof(name_buf));
+	window->unnamed += name.ptr == name_buf;
 	if (launch) {
 		call = as_call(rec, launch, call_buf, sizeof(call_buf));
 		call.launches = true;

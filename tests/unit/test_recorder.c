@@ -130,6 +130,9 @@ static void unnamed(void **state)
 	assert_string_equal(call_of(trace, 1)->name, "cuda 211");
 	assert_string_equal(gpu_of(trace, 1)->name, "kernel 0x3e7");
 	assert_string_equal(gpu_of(trace, 2)->name, "kernel 0x7fff00001000");
+	finish(true, 60);
+	assert_int_equal(trace->health.dropped_names, 2);
+	assert_false(trace->health.complete);
 }
 
 static void launched_before_recording(void **state)
