@@ -69,6 +69,11 @@ static void describe_steps(const struct run_report *report, enum gt_step_source 
 	}
 }
 
+static bool used_gpu(const struct gt_client_info *client)
+{
+	return client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version;
+}
+
 /* The first of the three lines: once something is known of each of its three parts. */
 static void say_attached(struct run_report *report, const struct gt_client_info *client)
 {
@@ -160,7 +165,8 @@ void run_report_phase(struct run_report *report, const struct gt_client_info *cl
 		say_left_out(report, client, phase);
 	if (phase->what != GT_WHAT_OPEN)
 		return;
-	if (report->said_attached || client->device_count) {
+	/* From the start on, CUDA may be yet to come. */
+	if (report->said_attached || client->device_count || (phase->value && !used_gpu(client))) {
 		say_waiting_open(report, client);
 		say_open(report, client, phase);
 	} else if (!report->open_client) {
@@ -172,9 +178,10 @@ void run_report_phase(struct run_report *report, const struct gt_client_info *cl
 void run_report_drained(struct run_report *report, const struct gt_client_info *client)
 {
 	report->last_step = GT_MAX(report->last_step, client->step);
-	if (!client->device_count)
+	if (!client->device_count && (used_gpu(client) || client->step_source == GT_STEP_NONE))
 		return;
-	say_waiting_open(report, client);
+	if (client->device_count)
+		say_waiting_open(report, client);
 	if (report->said_attached)
 		return;
 	if (!report->quiet_since_ns)
@@ -272,7 +279,7 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 	run_absent_gone(&report->absent, client);
 	if (client->has_hello)
 		report->clients++;
-	if (client->hello.door == GT_DOOR_CUDA || client->hello.cupti_version)
+	if (used_gpu(client))
 		report->gpu_clients++;
 	if (!client->has_hello || !report->options->verbose)
 		return;

@@ -84,7 +84,7 @@ static int set_up(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
 		clients[i] = (struct gt_client_info){
 			.id = i + 1,
-			.hello = { .pid = 11 + (uint32_t)i, .comm = "train" },
+			.hello = { .pid = 11 + (uint32_t)i, .comm = "train", .door = GT_DOOR_CUDA },
 			.has_hello = true,
 			.step_source = GT_STEP_API,
 		};
@@ -127,6 +127,26 @@ static void test_gpu_known_first(void **state)
 	open_window(0, 2);
 	run_report_drained(&report, &clients[0]);
 	expect("");
+}
+
+static void test_on_the_cpu(void **state)
+{
+	(void)state;
+	clients[0].hello.door = GT_DOOR_PYTHON;
+	open_window(0, 1);
+	expect("tracing train (pid 11), steps by gtrace_step()\n" OPEN_1 "\n");
+}
+
+static void test_on_the_cpu_without_a_window(void **state)
+{
+	(void)state;
+	clients[0].hello.door = GT_DOOR_PYTHON;
+	clients[0].step_source = GT_STEP_NONE;
+	run_report_drained(&report, &clients[0]);
+	expect("");
+	clients[0].step_source = GT_STEP_API;
+	run_report_drained(&report, &clients[0]);
+	expect("tracing train (pid 11), steps by gtrace_step()\n");
 }
 
 static void test_waits_for_gpu(void **state)
@@ -185,6 +205,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_gpu_known_first, set_up),
+		cmocka_unit_test_setup(test_on_the_cpu, set_up),
+		cmocka_unit_test_setup(test_on_the_cpu_without_a_window, set_up),
 		cmocka_unit_test_setup(test_waits_for_gpu, set_up),
 		cmocka_unit_test_setup(test_next_window_comes_first, set_up),
 		cmocka_unit_test_setup(test_each_window, set_up),
