@@ -208,6 +208,13 @@ def compare(trace, truth, steps, graphs=True):
     return trace
 
 
+def trace_and_compare(case, options, command, steps, **environment):
+    """Its trace is sound and complete, and holds exactly these steps."""
+    trace = case.gtrace(options, command, **environment).trace()
+    trace.expect_checked().expect_complete()
+    return compare(trace, case.truth(), steps)
+
+
 def check_links(trace):
     """Every piece of GPU work has its launch, before it, and the flow between them."""
     launches = trace.launches()

@@ -1,12 +1,6 @@
 """Schedules and what marks a step."""
 
-from harness import check, check_equal, compare, each
-
-
-def window(case, options, command, steps, **environment):
-    trace = case.gtrace(options, command, **environment).trace()
-    trace.expect_checked().expect_complete()
-    return compare(trace, case.truth(), steps)
+from harness import check, check_equal, compare, each, trace_and_compare
 
 
 # ---- schedules ----
@@ -18,12 +12,12 @@ def window(case, options, command, steps, **environment):
       late=[['--skip-first', 4, '--active', 2], [5, 6], range(6, 8)],
       first_cycle_without_wait=[['--wait', 5, '--skip-first-wait'], [1, 2], range(2, 5)])
 def test_schedule(case, options, tools, steps):
-    window(case, options, case.train(tools=tools, off=[tools[0] - 1] if tools[0] > 1 else []), steps)
+    trace_and_compare(case, options, case.train(tools=tools, off=[tools[0] - 1] if tools[0] > 1 else []), steps)
 
 
 def test_window_at_the_very_start(case):
     options = ['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 2]
-    window(case, options, case.train(tools=[], off=()), range(0, 2))
+    trace_and_compare(case, options, case.train(tools=[], off=()), range(0, 2))
 
 
 def test_program_ends_in_its_window(case):
@@ -106,31 +100,31 @@ def test_range_that_never_comes(case):
       mark=['nvtx-mark', ['--step-range', '^step [0-9]+$'], 'nvtx'])
 def test_source(case, marks, options, source):
     """Found by auto, and the only one when asked for."""
-    trace = window(case, options, case.train('--marks', marks), range(3, 6))
+    trace = trace_and_compare(case, options, case.train('--marks', marks), range(3, 6))
     check_equal(trace.health['step_source'], source, 'step_source')
 
 
 @each(api=['api', 'api', []],
       nvtx=['nvtx', 'nvtx', ['--step-range', '^train step$']])
 def test_source_chosen(case, marks, source, options):
-    trace = window(case, ['--step-source', source, *options], case.train('--marks', marks),
-                   range(3, 6))
+    trace = trace_and_compare(case, ['--step-source', source, *options], case.train('--marks', marks),
+                              range(3, 6))
     check_equal(trace.health['step_source'], source, 'step_source')
 
 
 def test_optimizer_chosen(case):
-    trace = window(case, ['--step-source', 'optimizer'], case.train_py(), range(3, 6))
+    trace = trace_and_compare(case, ['--step-source', 'optimizer'], case.train_py(), range(3, 6))
     check_equal(trace.health['step_source'], 'optimizer', 'step_source')
 
 
 @each(two=[2], three=[3])
 def test_several_optimizers_are_one_step(case, count):
-    window(case, [], case.train_py('--optimizers', count), range(3, 6))
+    trace_and_compare(case, [], case.train_py('--optimizers', count), range(3, 6))
 
 
 def test_api_rules_over_the_optimizer(case):
     """A program that marks steps itself knows better, whatever else is seen."""
-    trace = window(case, [], case.train_py('--marks', 'api'), range(3, 6))
+    trace = trace_and_compare(case, [], case.train_py('--marks', 'api'), range(3, 6))
     check_equal(trace.health['step_source'], 'api', 'step_source')
 
 
@@ -187,6 +181,6 @@ def test_steps_after_the_bound(case):
 
 def test_first_step_throws_the_recording_away(case):
     """In auto, what precedes the first mark is not in the trace."""
-    trace = window(case, [], case.train('--marks', 'api'), range(3, 6))
+    trace = trace_and_compare(case, [], case.train('--marks', 'api'), range(3, 6))
     first = trace.steps()[0][1]
     check(all(e['ts'] >= first for e in trace.calls()), 'calls before the window')

@@ -1,12 +1,6 @@
 """What a trace holds, against what the program did."""
 
-from harness import check, check_equal, compare, each
-
-
-def trace_and_compare(case, options, command, steps, **environment):
-    trace = case.gtrace(options, command, **environment).trace()
-    trace.expect_checked().expect_complete()
-    return compare(trace, case.truth(), steps)
+from harness import check, check_equal, compare, each, trace_and_compare
 
 
 def test_c_program(case):
