@@ -191,6 +191,8 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 		if (!window)
 			window = open_cycle(rec, &pos, step, time_ns);
 		rec->cached_late = !window && rec->yielded != pos.cycle + 1;
+		if (window && step > window->last_step) /* it was cut before */
+			window = NULL;
 	}
 	rec->cached_step = step;
 	rec->cached_phase = pos.phase;
@@ -431,6 +433,7 @@ static void cut_window(struct gt_recorder *rec, struct gt_window *window, uint64
 	if (window->id != GT_WHOLE_ID && next <= window->first_step)
 		return;
 	window->last_step = GT_MIN(window->last_step, next - 1);
+	rec->cached_valid = false;
 	if (!by)
 		window->cut = in_last ? "the program ended in the window's last step"
 				      : "the program ended before the window's last step";

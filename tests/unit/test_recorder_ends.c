@@ -250,6 +250,30 @@ static void stopped_a_step_ago(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* Steps go on while it is told: what is read of them later is none of the window's. */
+static void stopped_while_steps_go_on(void **state)
+{
+	(void)state;
+	config.schedule.active = 5;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_flush(&ab);
+	drain(25);
+	gt_recorder_stop(rec, "a test");
+	phase(GT_WHAT_CLOSE, 0, 3, 38);
+	steps_to(3);
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(31));
+	ab_kernel(&ab, 2, AB_MS(32));
+	ab_flush(&ab);
+	drain(39);
+	phase(GT_WHAT_OFF, 0, 3, 40);
+	finish(true, 45);
+	assert_int_equal(report.closed[0].last_step, 2);
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
 /* It did not answer. */
 static void stopped_in_vain(void **state)
 {
@@ -450,6 +474,7 @@ int main(void)
 		TEST(killed_with_held_records),
 		TEST(stopped_in_the_window),
 		TEST(stopped_a_step_ago),
+		TEST(stopped_while_steps_go_on),
 		TEST(stopped_in_vain),
 		TEST(killed_after_the_window),
 		TEST(yields),
