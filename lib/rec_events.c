@@ -267,7 +267,8 @@ void gt_rec_event(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		return;
 
 	window = gt_windows_of_step(rec, ev->step, ev->time_ns);
-	if (window && rec->yielded == (uint64_t)window->id + 1 && ev->time_ns >= window->end_ns)
+	if (window && ev->time_ns >= window->end_ns &&
+	    gt_windows_yield(rec, window->id, window->id))
 		window = NULL; /* the program's profiler is done, but so is this window */
 	thread = gt_ranges_thread(&rec->ranges, tid);
 	if (thread)

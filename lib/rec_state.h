@@ -63,6 +63,9 @@ struct gt_heard {
 	bool any;
 };
 
+/* Of as many windows may be heard before the first of them is read. */
+#define GT_YIELDS_KEPT 64
+
 struct gt_window {
 	uint32_t id;     /* its cycle from 0, or GT_WHOLE_ID */
 	uint64_t number; /* of its file, from 1 */
@@ -159,11 +162,10 @@ struct gt_recorder {
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in the order they were opened */
 	size_t window_count;
-	uint64_t off_ns;           /* when the target last switched off; 0: never so far */
-	uint64_t yield_ns;         /* when it made room for the program's own profiler */
-	uint64_t yield_step;       /* and in which step */
-	uint64_t yielded;          /* and the cycle that took place, + 1 */
-	bool left_out;             /* or rather that did not */
+	uint64_t off_ns; /* when the target last switched off; 0: never so far */
+	/* When and where it made room for the program's own profiler; the last at yields - 1. */
+	struct gt_msg_phase yield[GT_YIELDS_KEPT]; /* by its number modulo GT_YIELDS_KEPT */
+	uint64_t yields;
 	struct gt_msg_phase close; /* the last CLOSE; its hdr.type is 0 before the first one */
 	uint64_t next_id;          /* cycles below it are open or done */
 	struct gt_window *whole;   /* of windows, when mode KEEP or WHOLE made one */
@@ -305,8 +307,20 @@ void gt_windows_close_whole(struct gt_recorder *rec);
 void gt_windows_advance(struct gt_recorder *rec);
 /* The process is gone, or has stopped: complete them all. */
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end);
+
+/* ---- rec_window_phases.c: what the target says of them ---- */
+
 /* The target's control thread switched something. */
 void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase);
+/* The last time that the program's own profiler took one of these cycles; NULL: never. */
+const struct gt_msg_phase *gt_windows_yield(const struct gt_recorder *rec, uint64_t first,
+					    uint64_t last);
+/* That profiler has CUPTI now. The whole run goes on afterwards, a window does not. */
+void gt_window_hear_yield(struct gt_window *window, const struct gt_msg_phase *yield);
+/* The target's last word was that it closed this window, or a later one; or it was another. */
+void gt_window_hear_close(struct gt_recorder *rec, struct gt_window *window);
+/* The window is shorter than asked for, for this reason. */
+void gt_window_cut(struct gt_window *window, const char *fmt, ...) GT_PRINTF(2, 3);
 
 /* ---- rec_window_steps.c: the steps of one ---- */
 

@@ -6,7 +6,6 @@
 #include "rec_state.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 /* A call that was under way when the window closed is written when it returns: wait so long. */
@@ -92,8 +91,6 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 }
 
 static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why);
-static void yield_window(struct gt_recorder *rec, struct gt_window *window);
-static void hear_close(struct gt_recorder *rec, struct gt_window *window);
 
 /* What a window can lack that has to make room, while events of later ones are read. NULL: nothing.
  */
@@ -115,7 +112,7 @@ static void report_lost(struct gt_recorder *rec, uint64_t cycle)
 	struct gt_err err;
 
 	if (cycle <= rec->next_id || !rec->state.dropped_events || rec->plans.list[0].active ||
-	    rec->yielded > rec->next_id || atomic_load(&rec->stopped_by))
+	    gt_windows_yield(rec, rec->next_id, cycle - 1) || atomic_load(&rec->stopped_by))
 		return;
 	if (cycle == rec->next_id + 1)
 		snprintf(windows, sizeof(windows), "window %" PRIu64 " is", cycle);
@@ -133,6 +130,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 {
 	uint64_t first = step - pos->index;
 	const struct gt_step_mark *mark = gt_steps_find(&rec->steps, first);
+	const struct gt_msg_phase *yield = gt_windows_yield(rec, pos->cycle, pos->cycle);
 	struct gt_window *window;
 
 	if (pos->cycle < rec->next_id)
@@ -154,9 +152,9 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (!window)
 		return NULL;
 	rec->next_id = pos->cycle + 1;
-	if (rec->yielded == pos->cycle + 1)
-		yield_window(rec, window);
-	hear_close(rec, window);
+	if (yield)
+		gt_window_hear_yield(window, yield);
+	gt_window_hear_close(rec, window);
 	gt_rec_forget(rec, first - GT_MIN(first, pos->warmup + 1));
 	return window;
 }
@@ -190,7 +188,7 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
 			window = open_cycle(rec, &pos, step, time_ns);
-		rec->cached_late = !window && rec->yielded != pos.cycle + 1;
+		rec->cached_late = !window && !gt_windows_yield(rec, pos.cycle, pos.cycle);
 		if (window && step > window->last_step) /* it was cut before */
 			window = NULL;
 	}
@@ -204,28 +202,6 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 }
 
 /* ---- closing ---- */
-
-/* The program's own profiler has CUPTI now. The whole run goes on afterwards, a window does not. */
-static void yield_window(struct gt_recorder *rec, struct gt_window *window)
-{
-	bool whole = window->id == GT_WHOLE_ID;
-
-	/* After its last step only its records are cut short; what is missing of them is counted.
-	 */
-	if (whole || rec->yield_step <= window->last_step) {
-		window->cut = "interrupted by the program's own torch.profiler";
-		window->yielded = true;
-		window->left_out = rec->left_out && !whole;
-	}
-	if (whole)
-		return;
-	if (window->yielded) {
-		window->end_ns = rec->yield_ns;
-		window->last_step = GT_MAX(rec->yield_step, window->first_step);
-	}
-	window->closed = true;
-	window->told = true;
-}
 
 /* All threads leave it, and what they have open is cut there. */
 static void leave_window(struct gt_recorder *rec, struct gt_window *window)
@@ -358,16 +334,6 @@ void gt_windows_advance(struct gt_recorder *rec)
 			      rec->now_ns - GT_MIN(rec->now_ns, HISTORY_NS));
 }
 
-static void cut_by(struct gt_window *window, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(window->cut_text, sizeof(window->cut_text), fmt, args);
-	va_end(args);
-	window->cut = window->cut_text;
-}
-
 /* Why the window lacks what was not read, NULL: nothing, or it is counted. */
 static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_window *window,
 			       enum gt_end end)
@@ -406,94 +372,10 @@ void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 		if (cut && end != GT_END_ORDERLY && rec->state.step >= window->first_step)
 			window->last_step = GT_MIN(window->last_step, rec->state.step);
 		if (!window->closed && !window->cut && by)
-			cut_by(window, "stopped by %s", by);
+			gt_window_cut(window, "stopped by %s", by);
 		else if (cut && end == GT_END_ORDERLY && !window->cut)
 			window->cut = "the program ended before the window's last step did";
 		remove_window(rec, window, lost_by_end(rec, window, end));
 	}
 	report_lost(rec, cycles_begun(gt_windows_schedule(rec), rec->state.step));
-}
-
-/*
- * It ends before the step 'next', with the program or by a stop, unless its own end came first: in
- * all of these cases the target says so in the same way.
- */
-static void cut_window(struct gt_recorder *rec, struct gt_window *window, uint64_t next)
-{
-	const char *by = atomic_load(&rec->stopped_by);
-	bool to_the_end = window->id == GT_WHOLE_ID || window->own_steps;
-	bool in_last;
-
-	/* The program may have been further by the time that the target told it. */
-	if (by && !to_the_end)
-		next = GT_MAX(next, window->top_step + 1);
-	in_last = next > window->last_step;
-	if (in_last && (gt_arena_step(rec->arena) > window->last_step || (!by && to_the_end)))
-		return;
-	if (window->id != GT_WHOLE_ID && next <= window->first_step)
-		return;
-	window->last_step = GT_MIN(window->last_step, next - 1);
-	rec->cached_valid = false;
-	if (!by)
-		window->cut = in_last ? "the program ended in the window's last step"
-				      : "the program ended before the window's last step";
-	else if (to_the_end)
-		cut_by(window, "stopped by %s", by);
-	else
-		cut_by(window, "stopped by %s in step %llu, %s", by, (unsigned long long)next - 1,
-		       in_last ? "the window's last" : "before the window's last step");
-}
-
-/* The target's word that it closed this window, or a later one. */
-static void hear_close(struct gt_recorder *rec, struct gt_window *window)
-{
-	const struct gt_msg_phase *close = &rec->close;
-	bool whole = window->id == GT_WHOLE_ID;
-
-	if (!close->hdr.type || window->told || (!whole && window->id > close->cycle))
-		return;
-	/* That was a window of the same number whose plan was taken back. */
-	if (!whole && window->id == close->cycle && close->value <= window->first_step)
-		return;
-	if (whole || window->id == close->cycle) {
-		cut_window(rec, window, close->value);
-		gt_windows_find_end(rec, window);
-		/* Sooner than at its end by a mark, when tracing ends. */
-		window->end_ns = GT_MIN(window->end_ns, close->time_ns);
-	}
-	window->closed = true;
-	window->told = true;
-}
-
-void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
-{
-	size_t i;
-
-	switch (phase->what) {
-	case GT_WHAT_OFF:
-		rec->off_ns = phase->time_ns;
-		return;
-	case GT_WHAT_LEFT_OUT:
-	case GT_WHAT_YIELD: /* may come before the window's events were read */
-		rec->left_out = phase->what == GT_WHAT_LEFT_OUT;
-		rec->yield_ns = phase->time_ns;
-		rec->yield_step = phase->value;
-		rec->yielded = phase->cycle + 1;
-		break;
-	case GT_WHAT_CLOSE: /* likewise */
-		rec->close = *phase;
-		rec->close.hdr.type = GT_MSG_PHASE;
-		break;
-	default:
-		return;
-	}
-	for (i = 0; i < rec->window_count; i++) {
-		struct gt_window *window = rec->windows[i];
-
-		if (phase->what == GT_WHAT_CLOSE)
-			hear_close(rec, window);
-		else if (!window->told && /* maybe closed already, by steps that were read first */
-			 (!rec->left_out || window->id == phase->cycle))
-			yield_window(rec, window);
-	}
 }

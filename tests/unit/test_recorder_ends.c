@@ -350,6 +350,29 @@ static void yield_heard_late(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+/* All that was said of several windows may come before the first of them is read. */
+static void yields_heard_early(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1 };
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	ab_kernel(&ab, 1, AB_MS(32));
+	steps_to(6);
+	ab_flush(&ab);
+	phase(GT_WHAT_LEFT_OUT, 0, 1, 10);
+	phase(GT_WHAT_YIELD, 1, 3, 35);
+	phase(GT_WHAT_CLOSE, 2, 6, 60);
+	phase(GT_WHAT_OFF, 0, 0, 61);
+	drain(62);
+	finish(false, 70);
+	assert_int_equal(fake_count, 2);
+	assert_int_equal(fake_traces[0].gpu_count, 1);
+	assert_non_null(strstr(fake_traces[0].reason, "torch.profiler"));
+	assert_true(fake_traces[1].health.complete);
+}
+
 /* The profiler came after the window's last step: of the window only its last records can be
  * missing. */
 static void yields_after_the_end(void **state)
@@ -479,6 +502,7 @@ int main(void)
 		TEST(killed_after_the_window),
 		TEST(yields),
 		TEST(yield_heard_late),
+		TEST(yields_heard_early),
 		TEST(yields_after_the_end),
 		TEST(falls_back_after_the_end),
 		TEST(left_out),
