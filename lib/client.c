@@ -10,7 +10,7 @@
 
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
 #define FLUSH_EVERY_MS  100   /* so much of an open window is lost when gtrace is killed */
-#define STOP_WITHIN_MS  500   /* a process that was told to stop is not waited for longer */
+#define STOP_WITHIN_MS  1000  /* a process that was told to stop is not waited for longer */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
