@@ -118,9 +118,16 @@ static void *find(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-/* Is there a Python from 3.8 on in this process? */
+/*
+ * Is there a Python from 3.8 on in this process? Looked up once, as its main thread may be in one
+ * of our pending calls. The control thread's.
+ */
 static bool find_python(void)
 {
+	static bool found;
+
+	if (found)
+		return true;
 #define X(ret, name, params)                  \
 	py.name = (ret(*) params)find(#name); \
 	if (!py.name)                         \
@@ -134,7 +141,8 @@ static bool find_python(void)
 	if (!py.interpreter_get)
 		py.interpreter_get = (void *(*)(void))find("_PyInterpreterState_Get");
 	py.keyboard_interrupt = find("PyExc_KeyboardInterrupt");
-	return py.is_finalizing && py.interpreter_get && py.keyboard_interrupt;
+	found = py.is_finalizing && py.interpreter_get && py.keyboard_interrupt;
+	return found;
 }
 
 void inj_python_init(void)
