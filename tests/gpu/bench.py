@@ -1,6 +1,6 @@
-"""What tracing costs on a real GPU: plain, idle, floor, gtrace and torch.profiler, interleaved.
+"""What tracing costs on a real GPU: plain, idle, floors, gtrace and torch.profiler, interleaved.
 
-usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N]
+usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N] [--parts PART[,PART]...]
 
 Equal processes differ by up to a tenth for as long as they live. So each process is held against itself: blocks of
 steps while it is traced, or after, against blocks before its first window; for the idle library, before it was loaded.
@@ -9,7 +9,9 @@ the modes come in an order of chance in each round, and only one process works a
 meanwhile is taken out by the blocks of a plain process among them: a figure is (p / plain) / (p before / plain
 before), p a low percentile of step times, as what is slower is mostly noise. A set is one process a mode, all on the
 same processors. The 95 % bootstrap interval is over the rounds of all sets. 'plain twin' is a process that nothing
-happens to: what a figure can tell at best.
+happens to: what a figure can tell at best. The floors are what nobody can go below: CUPTI's records of GPU work thrown
+away ('floor'), and beside them an observer of torch's operators that does nothing ('floor ops'; 'floor shapes' has
+torch hand it their inputs). PART: idle, steps, after (of windows), launches.
 """
 import argparse
 import collections
@@ -32,7 +34,8 @@ TORCH_EVERY = 4     # rounds: it takes seconds to begin and to end
 SET_CPUS = 4
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
 WINDOWS = {'gtrace': ['--activities', 'gpu'], 'ops': ['--no-shapes'], 'shapes': [], 'stack': ['--with-stack']}
-EACH_ROUND = ('plain twin', 'floor', *WINDOWS)
+FLOORS = ('floor', 'floor ops', 'floor shapes')     # see bench_worker.py
+EACH_ROUND = ('plain twin', *FLOORS, *WINDOWS)
 # Whose memory is measured, which takes a start one after the other.
 MEASURED = ('plain', 'floor', 'gtrace', 'torch')
 TORCHS = ('torch', 'torch ops', 'torch shapes', 'torch stack')
@@ -102,6 +105,10 @@ def print_ratios(text, sets, of):
 def change(mode, when):
     """What a mode's own steps have become."""
     return lambda share, rounds: level(rounds, mode, when, share) / level(rounds, mode, 'before', share)
+
+
+def over(one, other):
+    return lambda *what: one(*what) / other(*what)
 
 
 class Set:
@@ -264,14 +271,14 @@ class Programs:
         return lambda cpus: Worker('late', cpus, prefix)
 
     def traced_set(self, number):
-        first = not number and not self.args.quick
         return Set({
             'plain': self.plain,
             'plain twin': self.plain,
-            'floor': lambda cpus: Worker('floor', cpus, env={'BENCH_FLOOR': os.path.abspath(self.args.floor)}),
+            **{mode: functools.partial(Worker, mode, env={'BENCH_FLOOR': os.path.abspath(self.args.floor)})
+               for mode in FLOORS},
             **{mode: self.with_windows(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
-        }, self.cpus_of(number), measure=first, export=first)
+        }, self.cpus_of(number), measure=not number, export=not number)
 
     def idle_set(self, number):
         return Set({'plain': self.plain, **{name: self.without_window(options) for name, options in IDLE.items()}},
@@ -305,8 +312,8 @@ def print_step_times(sets):
     traced = (*EACH_ROUND, *TORCHS)
     for mode in traced:
         print_ratios(mode, sets, change(mode, 'active'))
-    print_ratios('gtrace / floor', sets, lambda *what: change('gtrace', 'active')(*what) /
-                 change('floor', 'active')(*what))
+    for mode, floor in zip(WINDOWS, FLOORS):
+        print_ratios('%s / %s' % (mode, floor), sets, over(change(mode, 'active'), change(floor, 'active')))
     for mode in traced:
         print_ratios(mode + ', after', sets, change(mode, 'after'))
     print('plain step: p10 %.2f p25 %.2f p50 %.2f ms' % tuple(percentile(step_times(sets, 'plain'), share)
@@ -340,10 +347,11 @@ def print_memory(one, at_end):
             name, one.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, at_end[name]['VmRSS'] / 2 ** 20))
 
 
-def print_after_steps(programs, plains, count):
-    """Of count windows in all. Ends the plain workers, too."""
-    workers = [programs.short_windows(number) for number in range(len(plains))]
-    traced, untraced = after_steps(workers, plains, -(-count // len(plains)))
+def print_after_steps(programs, pairs, count):
+    """Of count windows in all."""
+    workers = [programs.short_windows(number) for number in range(pairs)]
+    plains = [programs.plain(programs.cpus_of(number)) for number in range(pairs)]
+    traced, untraced = after_steps(workers, plains, -(-count // pairs))
     for name, values in (('plain', untraced), ('after a window', traced)):
         print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
             name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
@@ -372,7 +380,7 @@ def parse_arguments():
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
-    parser.add_argument('--quick', action='store_true', help='step times only, of processes that start all at once')
+    parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
     return parser.parse_args()
 
 
@@ -380,8 +388,8 @@ def main():
     args = parse_arguments()
     os.makedirs(args.outdir, exist_ok=True)
     programs, rng = Programs(args), random.Random(2)
-    sets = [programs.traced_set(number) for number in range(args.sets)]
-    idle = [programs.idle_set(number) for number in range(args.sets * 2)]
+    sets = [programs.traced_set(number) for number in range(args.sets * ('steps' in args.parts))]
+    idle = [programs.idle_set(number) for number in range(args.sets * 2 * ('idle' in args.parts))]
     for one in sets + idle:
         one.await_start()
 
@@ -390,23 +398,24 @@ def main():
             json.dump([one.rounds for one in sets + idle], log)
 
     print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
-    measure_idle(idle, args.rounds // 2, rng)
-    save()
-    for mode in IDLE:
-        print_ratios(mode + ', loaded', idle, change(mode, 'active'))
-    measure_windows(sets, args.rounds, rng, save)
-    at_end = {name: worker.ask('memory') for name, worker in sets[0].workers.items()}
-    print_step_times(sets)
-    print_files(sets, args.outdir)
-    print_stalls(sets[0])
-    print_memory(sets[0], at_end)
-    plains = [] if args.quick else [one.workers.pop('plain') for one in sets]
-    for one in sets:
-        one.close()
-    if args.quick:
-        return
-    print_after_steps(programs, plains, args.windows)
-    print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir))
+    if idle:
+        measure_idle(idle, args.rounds // 2, rng)
+        save()
+        for mode in IDLE:
+            print_ratios(mode + ', loaded', idle, change(mode, 'active'))
+    if sets:
+        measure_windows(sets, args.rounds, rng, save)
+        at_end = {name: worker.ask('memory') for name, worker in sets[0].workers.items()}
+        print_step_times(sets)
+        print_files(sets, args.outdir)
+        print_stalls(sets[0])
+        print_memory(sets[0], at_end)
+        for one in sets:
+            one.close()
+    if 'after' in args.parts:
+        print_after_steps(programs, args.sets, args.windows)
+    if 'launches' in args.parts:
+        print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir))
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 """One process of the bench: trains the GPT of gpt.py in blocks, as bench.py tells it on stdin.
 
-usage: bench_worker.py plain|floor|gtrace|late|MODE of torch.profiler, see PROFILERS
+usage: bench_worker.py plain|MODE of floor.c, see FLOORS|gtrace|late|MODE of torch.profiler, see PROFILERS
 
 A command is a line of JSON, the answer another one: {"op": "block", "steps": N} trains N steps and
 answers with their milliseconds. Under gtrace every step is marked by gtrace_step(), so that
@@ -20,7 +20,8 @@ import gpt
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-
+# The least that must be paid: for GPU work (None), and for operators that an observer sees without or with their inputs.
+FLOORS = {'floor': None, 'floor ops': 0, 'floor shapes': 1}
 PROFILERS = {
     'torch': {'activities': [torch.profiler.ProfilerActivity.CUDA]},
     'torch ops': {},
@@ -53,9 +54,11 @@ class Worker:
         self.mark = None
         if kind == 'gtrace':
             self.mark = self.load().gtrace_inject_step
-        if kind == 'floor':
+        if kind in FLOORS:
             self.floor = ctypes.CDLL(os.environ['BENCH_FLOOR'])
             assert self.floor.floor_init() == 0
+            self.observes = FLOORS[kind] is not None
+            assert not self.observes or self.floor.floor_observe(FLOORS[kind]) == 0
         for _ in range(40):
             self.step()
         torch.cuda.synchronize()
@@ -99,13 +102,18 @@ class Worker:
 
     def traced(self, steps, export):
         """A block under this worker's own tracer, then the stall of its end and 3 steps after."""
-        if self.kind == 'floor':
-            before = self.floor.floor_records()
+        if self.kind in FLOORS:
+            before = self.floor.floor_records(), self.floor.floor_operators()
             assert self.floor.floor_on() == 0
+            if self.observes:
+                self.floor.floor_observer(1)
             answer = self.block(steps)
             begin = time.perf_counter()
+            if self.observes:
+                self.floor.floor_observer(0)
             assert self.floor.floor_off() == 0
-            assert self.floor.floor_records() > before, 'a mode that sees nothing is not a cheap one'
+            seen = self.floor.floor_records() - before[0], self.floor.floor_operators() - before[1]
+            assert seen[0] and bool(seen[1]) == self.observes, 'a mode that sees nothing is not a cheap one'
         else:
             prof = torch.profiler.profile(**PROFILERS[self.kind])
             prof.start()

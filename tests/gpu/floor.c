@@ -1,8 +1,10 @@
 /*
- * floor.c - the least a CUPTI tracer can do: GPU activity kinds only, records thrown away. The
- * bench compares gtrace with it. Loaded by ctypes.
+ * floor.c - the least a CUPTI tracer can do: GPU activity kinds only, records thrown away; and the
+ * least that can see torch's operators: an observer that does nothing. The bench compares gtrace
+ * with both. Loaded by ctypes.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -48,8 +50,40 @@ static void completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_
 		__atomic_fetch_add(&records, 1, __ATOMIC_RELAXED);
 }
 
+/* at::RecordFunctionCallback of PyTorch 2; start returns nothing that torch has to hand back. */
+struct observer {
+	void **(*start)(void **ret, const void *function);
+	void (*end)(const void *function, void *context);
+	double sampling_probability;
+	bool scopes[10];
+	bool needs_inputs;
+	bool needs_outputs;
+	bool needs_ids;
+};
+
+static void (*resume)(uint64_t handle);
+static void (*suspend)(uint64_t handle);
+static uint64_t observer;
+static long operators;
+
+static void **op_begins(void **ret, const void *function)
+{
+	(void)function;
+	operators++;
+	*ret = NULL;
+	return ret;
+}
+
+static void op_ends(const void *function, void *context)
+{
+	(void)function, (void)context;
+}
+
 int InitializeInjection(void);
 int floor_init(void);
+int floor_observe(int inputs);
+void floor_observer(int on);
+long floor_operators(void);
 int floor_on(void);
 int floor_off(void);
 long floor_records(void);
@@ -68,6 +102,40 @@ int floor_init(void)
 	flush = dlsym(lib, "cuptiActivityFlushAll");
 	next_record = dlsym(lib, "cuptiActivityGetNextRecord");
 	return register_callbacks && enable && disable && flush && next_record ? 0 : -1;
+}
+
+/* Registers the observer, to be switched on. 0: done. */
+int floor_observe(int inputs)
+{
+	struct observer callback = { .start = op_begins,
+				     .end = op_ends,
+				     .sampling_probability = 1,
+				     .needs_inputs = inputs };
+	void *torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
+	uint64_t (*add)(struct observer);
+
+	if (!torch)
+		return -1;
+	add = dlsym(torch, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+	resume = dlsym(torch, "_ZN2at16reenableCallbackEm");
+	suspend = dlsym(torch, "_ZN2at15disableCallbackEm");
+	if (!add || !resume || !suspend)
+		return -1;
+	memset(callback.scopes, true, sizeof(callback.scopes));
+	observer = add(callback);
+	suspend(observer);
+	return 0;
+}
+
+void floor_observer(int on)
+{
+	(on ? resume : suspend)(observer);
+}
+
+/* Seen so far, about: threads do not wait for one another here. */
+long floor_operators(void)
+{
+	return operators;
 }
 
 int floor_on(void)
