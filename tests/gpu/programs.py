@@ -1,11 +1,10 @@
 """Training loops on the GPU that know nothing of gtrace, and what torch.profiler says of their steps.
 
-usage: programs.py NAME STEPS [FIRST LAST OUT]
+usage: programs.py NAME STEPS [FIRST ACTIVE PERIOD OUT]
 
-With OUT, torch.profiler follows the steps FIRST to LAST, and the rows of its key_averages() are written there as
-JSON, of rank R into OUT.R. NAME is a function below.
+With OUT, torch.profiler follows ACTIVE steps from FIRST on, and again every PERIOD steps, and the rows of each of its
+key_averages() are written there as JSON, of rank R into OUT.R. NAME is a function below.
 """
-import functools
 import json
 import os
 import sys
@@ -131,26 +130,29 @@ def rows_of(profiler):
             for row in profiler.key_averages()]
 
 
-def main(name, steps, first=None, last=None, out=None):
+def main(name, steps, first=0, active=0, period=1, out=None):
     rank = int(os.environ.get('LOCAL_RANK', 0))
     torch.cuda.set_device(rank)
     if 'WORLD_SIZE' in os.environ:
         dist.init_process_group('nccl', device_id=torch.device('cuda', rank))
     torch.manual_seed(0)
     step = globals()[name]()
-    profiler = functools.partial(torch.profiler.profile, record_shapes=True, with_flops=True, profile_memory=True)
+    windows, profiler = [], None
     for number in range(int(steps)):
-        if out and number == int(first):
+        place = (number - int(first)) % int(period) if out and number >= int(first) else None
+        if place == 0:
             torch.cuda.synchronize()
-            profiler = profiler()
+            profiler = torch.profiler.profile(record_shapes=True, with_flops=True, profile_memory=True)
             profiler.start()
         step()
-        if out and number == int(last):
+        if place == int(active) - 1:
             torch.cuda.synchronize()
             profiler.stop()
-            with open(f'{out}.{rank}', 'w') as stream:
-                json.dump(rows_of(profiler), stream)
+            windows.append(rows_of(profiler))
     torch.cuda.synchronize()
+    if out:
+        with open(f'{out}.{rank}', 'w') as stream:
+            json.dump(windows, stream)
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()
