@@ -62,11 +62,14 @@ class Worker:
         return self.proc.wait()
 
 
-def interval(values, repeats=4000):
-    """Mean and its 95 % bootstrap interval."""
+def difference(values, others, repeats=4000):
+    """Of their means, and its 95 % bootstrap interval."""
     rng = random.Random(1)
-    means = sorted(statistics.fmean(rng.choices(values, k=len(values))) for _ in range(repeats))
-    return statistics.fmean(values), means[int(repeats * .025)], means[int(repeats * .975)]
+
+    def mean(of):
+        return statistics.fmean(rng.choices(of, k=len(of)))
+    drawn = sorted(mean(values) - mean(others) for _ in range(repeats))
+    return statistics.fmean(values) - statistics.fmean(others), drawn[int(repeats * .025)], drawn[int(repeats * .975)]
 
 
 def percentile(values, share):
@@ -212,23 +215,23 @@ def files_of(sets, mode, outdir):
     return found
 
 
-def launches(gtrace, binary, floor, outdir, runs=9):
-    """Host ns of a launch of an empty kernel: for each run the 10th percentile of its batches of 1000."""
-    def run(name, *options):
-        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--', binary]
+def launches(gtrace, binary, floor, outdir, runs):
+    """Host ns of a launch of an empty kernel, by what is loaded meanwhile: of each run before and after that."""
+    hidden = ['env', *[word for name in DOORS for word in ('-u', name)]]
 
-    modes = {'plain': ([binary], {}),
-             'idle': (run('idle', '--step-source', 'api'), {}),
-             'floor': ([binary], {'CUDA_INJECTION64_PATH': floor}),
-             'active': (run('launch', '--step-source', 'none', '--activities', 'gpu'), {})}
+    def run(name, *options):
+        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--', *hidden, 'sh', '-c',
+                'exec "$@" "$GTRACE_INJECTION"', 'sh', binary, '120000']
+
+    modes = {'nothing': [binary, '120000'],
+             'idle': run('idle', '--step-source', 'api'),
+             'floor': [binary, '120000', floor],
+             'active': run('launch', '--step-source', 'none', '--activities', 'gpu')}
     found = {name: [] for name in modes}
-    for _ in range(runs):
-        # What is expected to be the least needs the most runs.
-        for name in ['plain', 'idle'] * 3 + ['floor', 'active']:
-            command, env = modes[name]
-            out = subprocess.run([*command, '120000'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 check=True, env={**os.environ, **env})
-            found[name].append(float(out.stdout.split()[1]))
+    for number in range(runs):
+        for name in random.Random(number).sample([*modes], len(modes)):
+            out = subprocess.run(modes[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+            found[name].append([float(word) for word in out.stdout.split()[1:]])
     return found
 
 
@@ -359,16 +362,13 @@ def print_after_steps(programs, pairs, count):
         worker.close()
 
 
-def print_launches(taken):
-    def plain_of(values):
-        return taken['plain'][::len(taken['plain']) // len(values)]
-
-    middle = {name: statistics.median(values) for name, values in taken.items()}
-    print('ns a launch: plain %.0f; over it: %s' % (middle['plain'], ', '.join(
-        '%s %+.0f [%+.0f, %+.0f]' % (name, *interval([a - b for a, b in zip(taken[name], plain_of(taken[name]))]))
-        for name in ('idle', 'floor', 'active'))))
-    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % interval(
-        [a - b for a, b in zip(taken['active'], taken['floor'])]))
+def print_launches(found):
+    added = {name: [after - before for before, after in pairs] for name, pairs in found.items()}
+    print('ns a launch: %.0f; more once it is loaded: %s' % (
+        statistics.median(before for pairs in found.values() for before, _ in pairs),
+        ', '.join('%s %+.0f [%+.0f, %+.0f]' % (name, *difference(values, [0] if name == 'nothing' else added['nothing']))
+                  for name, values in added.items())))
+    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % difference(added['active'], added['floor']))
 
 
 def parse_arguments():
@@ -380,6 +380,7 @@ def parse_arguments():
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
+    parser.add_argument('--launch-runs', type=int, default=20, help='of each mode, 120,000 launches before and after')
     parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
     return parser.parse_args()
 
@@ -415,7 +416,7 @@ def main():
     if 'after' in args.parts:
         print_after_steps(programs, args.sets, args.windows)
     if 'launches' in args.parts:
-        print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir))
+        print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir, args.launch_runs))
 
 
 if __name__ == '__main__':
