@@ -14,6 +14,7 @@
 #define PEERS_MAX     32   /* at one time; who has asked is kept, the oldest of the others is not */
 #define ASK_WITHIN_MS 2000 /* or the connection is closed */
 #define SUFFIX        ".session"
+#define NAMES_MAX     1000 /* sessions of one pid */
 
 struct gt_control_peer {
 	struct gt_control *control;
@@ -212,6 +213,43 @@ void gt_control_answer(struct gt_control_peer *peer, const struct gt_fields *ans
 	close_peer(peer);
 }
 
+/* Is a session behind it, and not what a killed one left? */
+static bool is_alive(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	refused = fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 &&
+		  errno == ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return !refused;
+}
+
+/* PID.session, or PID-2.session where a session of another container has that pid, too. */
+static int take_name(struct gt_control *control, const char *dir, const char *temporary)
+{
+	char again[16] = "";
+
+	for (int number = 2; number <= NAMES_MAX; number++) {
+		int n = snprintf(control->path, sizeof(control->path), "%s/%d%s" SUFFIX, dir,
+				 (int)getpid(), again);
+
+		if (n < 0 || (size_t)n >= sizeof(control->path))
+			return -ENAMETOOLONG;
+		if (!is_alive(control->path))
+			unlink(control->path);
+		if (!link(temporary, control->path))
+			return 0;
+		if (errno != EEXIST) /* a file system without links */
+			return rename(temporary, control->path) < 0 ? -errno : 0;
+		snprintf(again, sizeof(again), "-%d", number);
+	}
+	return -EEXIST;
+}
+
 /* It has its name when it can be connected to: one that cannot is a dead session's. */
 static int listen_in(struct gt_control *control, const char *dir)
 {
@@ -222,20 +260,20 @@ static int listen_in(struct gt_control *control, const char *dir)
 		return -errno;
 	if (!is_private(dir))
 		return -EPERM;
-	n = snprintf(control->path, sizeof(control->path), "%s/%d" SUFFIX, dir, (int)getpid());
-	if (n < 0 || (size_t)n >= sizeof(control->path) ||
-	    snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/.%d", dir, (int)getpid()) < 0)
+	n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/.%d-%llx", dir, (int)getpid(),
+		     (unsigned long long)gt_clock_ns(CLOCK_REALTIME));
+	if (n < 0 || (size_t)n >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(addr.sun_path);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, SOMAXCONN) < 0 ||
-	    rename(addr.sun_path, control->path) < 0) {
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, SOMAXCONN) < 0)
 		rc = -errno;
-		unlink(addr.sun_path);
+	if (!rc)
+		rc = take_name(control, dir, addr.sun_path);
+	unlink(addr.sun_path);
+	if (rc < 0)
 		close(fd);
-	}
 	return rc ? rc : fd;
 }
 

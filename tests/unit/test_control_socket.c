@@ -109,6 +109,46 @@ static void asks(void **state)
 	assert_int_equal(rc, 0);
 }
 
+/* Those of containers that share a directory can have one pid: each is found, none takes another's
+ * name. */
+static void one_pid_twice(void **state)
+{
+	struct gt_control other = { .asked = on_asked };
+	char path[GT_CONTROL_PATH_MAX];
+	struct gt_err err;
+
+	(void)state;
+	assert_int_equal(gt_control_open(&other, &loop, lookup, &err), 0);
+	assert_string_not_equal(other.path, control.path);
+	snprintf(path, sizeof(path), "%s", other.path);
+	close(connect_to(path));
+	close(connect_to(control.path));
+	gt_control_close(&other);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(access(path, F_OK), -1);
+	asks(state);
+}
+
+/* What one that was killed has left is no reason for another name. */
+static void one_pid_of_a_dead_session(void **state)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char path[GT_CONTROL_PATH_MAX];
+	struct gt_err err;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s", control.path);
+	gt_control_close(&control);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(fd);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(gt_control_open(&control, &loop, lookup, &err), 0);
+	assert_string_equal(control.path, path);
+	asks(state);
+}
+
 static void bytes_that_are_no_question(void **state)
 {
 	char byte;
@@ -277,6 +317,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(asks),
+		TEST(one_pid_twice),
+		TEST(one_pid_of_a_dead_session),
 		TEST(bytes_that_are_no_question),
 		TEST(gone_before_the_answer),
 		TEST(many_that_say_nothing),
