@@ -100,10 +100,10 @@ static bool has_answered(const struct request *request, struct node *node)
 	       !gt_fields_is(&node->state, "answer", "preparing");
 }
 
-/* Was its file left by a session that was killed? Of this machine that is certain. */
-static bool is_dead(const struct request *request, const char *name, const char *host)
+/* Was its file left by a session that was killed? Where pids are the same that is certain. */
+static bool is_dead(const struct request *request, const char *name)
 {
-	char path[PATH_MAX], request_path[PATH_MAX], own[HOST_NAME_MAX + 1] = "";
+	char path[PATH_MAX], request_path[PATH_MAX], space[GT_RENDEZVOUS_SPACE_MAX];
 	struct stat file, newest;
 	struct gt_fields fields;
 	uint64_t pid = 0;
@@ -111,10 +111,10 @@ static bool is_dead(const struct request *request, const char *name, const char 
 	snprintf(path, sizeof(path), "%s/%s", request->wanted->dir, name);
 	snprintf(request_path, sizeof(request_path), "%s/%s", request->wanted->dir,
 		 GT_RENDEZVOUS_REQUEST);
-	gethostname(own, sizeof(own) - 1);
-	if (!gt_rendezvous_read(request->wanted->dir, name, &fields) &&
-	    gt_fields_number(&fields, "pid", &pid) && pid && !strcmp(host, own) &&
-	    kill((pid_t)pid, 0) < 0 && errno == ESRCH) {
+	gt_rendezvous_pid_space(space, sizeof(space));
+	if (*space && !gt_rendezvous_read(request->wanted->dir, name, &fields) &&
+	    gt_fields_is(&fields, "space", space) && gt_fields_number(&fields, "pid", &pid) &&
+	    pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH) {
 		unlink(path);
 		return true;
 	}
@@ -150,7 +150,7 @@ static void find_nodes(struct request *request)
 		if (gt_rendezvous_read(request->wanted->dir, node->name, &node->state) < 0 ||
 		    !gt_fields_get(&node->state, "host", node->host, sizeof(node->host)) ||
 		    !gt_fields_number(&node->state, "pid", &node->pid) ||
-		    is_dead(request, node->name, node->host))
+		    is_dead(request, node->name))
 			continue;
 		request->count++;
 	}

@@ -93,6 +93,20 @@ int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret)
 	return gt_fields_check(ret);
 }
 
+void gt_rendezvous_pid_space(char *buf, size_t len)
+{
+	char boot[40] = "", namespace[40] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, boot, sizeof(boot) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	boot[strcspn(boot, "\n")] = '\0';
+	*buf = '\0';
+	if (n > 0 && readlink("/proc/self/ns/pid", namespace, sizeof(namespace) - 1) > 0)
+		snprintf(buf, len, "%s %s", boot, namespace);
+}
+
 /* ---- a session ---- */
 
 /* Not by two looks in a row, between which there is a step or none. */
@@ -118,6 +132,7 @@ static int tell(struct gt_rendezvous *rendezvous, struct gt_err *err)
 	follow_rate(rendezvous, state.step, now_ms);
 	gt_fields_add(&fields, "host", "%s", rendezvous->host);
 	gt_fields_add(&fields, "pid", "%d", (int)getpid());
+	gt_fields_add(&fields, "space", "%s", rendezvous->space);
 	gt_fields_add(&fields, "command", "%s", rendezvous->command);
 	gt_fields_add(&fields, "ranks", "%u", state.ranks);
 	gt_fields_add(&fields, "step", "%llu", (unsigned long long)state.step);
@@ -262,6 +277,7 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 	for (c = rendezvous->name; *c; c++)
 		if (*c == '/' || *c <= ' ' || *c == 0x7f)
 			*c = '_';
+	gt_rendezvous_pid_space(rendezvous->space, sizeof(rendezvous->space));
 	*rendezvous->id = *rendezvous->phase = *rendezvous->answer = '\0';
 	rendezvous->attempt = rendezvous->told_ms = 0;
 	rendezvous->rate = rendezvous->rate_ms = rendezvous->rate_step = 0;

@@ -31,6 +31,13 @@ int gt_rendezvous_try(const char *dir, struct gt_err *err);
 /* Read one of this user's. 0 or -errno; -EBADMSG: it is none of gtrace's. */
 int gt_rendezvous_read(const char *dir, const char *name, struct gt_fields *ret);
 
+/*
+ * Where a pid is that of one process: in this start of this machine, and in this container of it.
+ * Host names tell neither. "" when it cannot be read.
+ */
+#define GT_RENDEZVOUS_SPACE_MAX 80
+void gt_rendezvous_pid_space(char *buf, size_t len);
+
 #define GT_RENDEZVOUS_REQUEST "gtrace-request"
 #define GT_RENDEZVOUS_SESSION "gtrace-session-" /* and what is unique to it */
 
@@ -57,6 +64,7 @@ struct gt_rendezvous {
 	void *ctx; /* of these */
 	/* private */
 	uv_timer_t timer;
+	char space[GT_RENDEZVOUS_SPACE_MAX];
 	bool running;
 	char name[128]; /* of its file */
 	char id[64];    /* of the request that is followed */

@@ -84,6 +84,7 @@ void warn(const char *fmt, ...)
 struct session {
 	const char *name;
 	const char *host;
+	const char *space; /* NULL: it tells none */
 	pid_t pid;
 	uint64_t step;
 	uint64_t rate;     /* in 1000 s */
@@ -129,6 +130,8 @@ static void write_session(struct session *session)
 	}
 	gt_fields_add(&fields, "host", "%s", session->host);
 	gt_fields_add(&fields, "pid", "%d", (int)session->pid);
+	if (session->space)
+		gt_fields_add(&fields, "space", "%s", session->space);
 	gt_fields_add(&fields, "ranks", "4");
 	gt_fields_add(&fields, "step", "%llu", (unsigned long long)session->step);
 	gt_fields_add(&fields, "rate", "%llu", (unsigned long long)session->rate);
@@ -281,7 +284,7 @@ static void one_is_late(void **state)
 static void files_of_others(void **state)
 {
 	static char text[GT_FIELDS_MAX + 8];
-	char path[4096], name[256], host[HOST_NAME_MAX + 1] = "";
+	char path[4096], name[256], space[GT_RENDEZVOUS_SPACE_MAX];
 	const struct timespec old[2] = { { .tv_sec = time(NULL) - STALE_FILE_S },
 					 { .tv_sec = time(NULL) - STALE_FILE_S } };
 	struct session *dead, *stale;
@@ -306,10 +309,10 @@ static void files_of_others(void **state)
 	stale->mute = true;
 	snprintf(path, sizeof(path), "%s/%s", dir, stale->name);
 	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
-	gethostname(host, sizeof(host) - 1);
+	gt_rendezvous_pid_space(space, sizeof(space));
 	dead = add(GT_RENDEZVOUS_SESSION "dead", 9000);
 	dead->mute = true;
-	dead->host = host;
+	dead->space = space;
 	dead->pid = fork();
 	if (!dead->pid)
 		_exit(0);
@@ -321,6 +324,26 @@ static void files_of_others(void **state)
 	assert_true(clock_ms < 1000 + LOOK_MS);
 	snprintf(path, sizeof(path), "%s/%s", dir, dead->name);
 	assert_int_equal(access(path, F_OK), -1); /* of this machine that is certain */
+}
+
+/* A container has the name of its host, but pids of its own: who is dead here may live there. */
+static void pids_of_a_container(void **state)
+{
+	char host[HOST_NAME_MAX + 1] = "";
+	struct session *one;
+
+	(void)state;
+	gethostname(host, sizeof(host) - 1);
+	one = add(GT_RENDEZVOUS_SESSION "a", 100);
+	one->host = host;
+	one->space = "00000000-0000-0000-0000-000000000000 pid:[1]";
+	one->pid = fork();
+	if (!one->pid)
+		_exit(0);
+	assert_int_equal(waitpid(one->pid, NULL, 0), one->pid);
+	write_session(one);
+	assert_true(trigger());
+	expect(said, "of 4 ranks in 1 session");
 }
 
 static void nobody_is_there(void **state)
@@ -340,8 +363,8 @@ static void nobody_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(takes_the_most),  TEST(one_says_nothing), TEST(one_is_late),
-		TEST(files_of_others), TEST(nobody_is_there),
+		TEST(takes_the_most),  TEST(one_says_nothing),    TEST(one_is_late),
+		TEST(files_of_others), TEST(pids_of_a_container), TEST(nobody_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
