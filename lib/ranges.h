@@ -140,7 +140,8 @@ void gt_ranges_op_args(struct gt_ranges *ranges, struct gt_thread *thread, uint3
 
 /*
  * The thread comes into a window: its open ranges are part of it. It leaves one (GT_WINDOW_NONE, or
- * the next window): they are cut at end_ns and go on outside of it.
+ * the next window): they are cut at end_ns and go on outside of it, and what began later than that
+ * was never in it.
  */
 void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t window,
 		    uint64_t end_ns);

@@ -214,7 +214,8 @@ void gt_ranges_move(struct gt_ranges *ranges, struct gt_thread *thread, uint32_t
 	thread->depth = 0;
 	while (count) {
 		range = stack[--count];
-		if (range->window == GT_WINDOW_NONE) {
+		/* One that began after the end of its window was never in it. */
+		if (range->window == GT_WINDOW_NONE || (!range->op && range->start_ns > end_ns)) {
 			if (!range->op)
 				range->window = window;
 		} else {

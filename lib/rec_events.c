@@ -71,36 +71,43 @@ static void remember_ranges(struct gt_recorder *rec, const struct gt_thread *thr
 				     GT_MAX(stack[count]->start_ns, window->start_ns));
 }
 
+/* Its open ranges end with the window that it was in. */
+static void move_to(struct gt_recorder *rec, struct gt_thread *thread, uint32_t window,
+		    uint64_t now_ns)
+{
+	struct gt_window *old = gt_windows_by_id(rec, thread->window);
+
+	if (old)
+		gt_windows_find_end(rec, old);
+	gt_ranges_move(&rec->ranges, thread, window, old ? GT_MIN(old->end_ns, now_ns) : now_ns);
+}
+
 /* The thread's open ranges come into and go out of the windows on the way to this event. */
 static void move_thread(struct gt_recorder *rec, struct gt_thread *thread,
 			const struct gt_window *window, const struct gt_ev *ev)
 {
-	struct gt_window *old;
 	size_t i;
 
 	if (ev->step < thread->last_step)
 		return; /* a call that began before what it wrote last: no way back */
-	for (i = 0; i < rec->window_count && thread->top; i++) {
-		struct gt_window *passed = rec->windows[i];
+	for (i = 0; i < rec->window_count; i++) {
+		const struct gt_window *passed = rec->windows[i];
 
 		if (passed->id == GT_WHOLE_ID || thread->last_step >= passed->first_step ||
 		    ev->step <= passed->last_step)
 			continue;
-		gt_windows_find_end(rec, passed);
-		gt_ranges_move(&rec->ranges, thread, passed->id, 0);
-		gt_ranges_move(&rec->ranges, thread, GT_WINDOW_NONE,
-			       GT_MIN(passed->end_ns, ev->time_ns));
+		thread->last_step = (uint32_t)passed->last_step;
+		if (!thread->top)
+			continue;
+		move_to(rec, thread, passed->id, ev->time_ns);
+		move_to(rec, thread, GT_WINDOW_NONE, ev->time_ns);
 	}
 	/* Before the first warm-up another source of marks can take over, and count from 0. */
 	if (window || rec->cached_phase == GT_PHASE_WARMUP)
 		thread->last_step = ev->step;
 	if (thread->window == (window ? window->id : GT_WINDOW_NONE))
 		return;
-	old = gt_windows_by_id(rec, thread->window);
-	if (old)
-		gt_windows_find_end(rec, old);
-	gt_ranges_move(&rec->ranges, thread, window ? window->id : GT_WINDOW_NONE,
-		       old ? GT_MIN(old->end_ns, ev->time_ns) : ev->time_ns);
+	move_to(rec, thread, window ? window->id : GT_WINDOW_NONE, ev->time_ns);
 	if (window && rec->fallback)
 		remember_ranges(rec, thread, window);
 }

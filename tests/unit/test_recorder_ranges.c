@@ -162,6 +162,31 @@ static void open_to_the_end(void **state)
 	assert_int_equal(id_of_call(1), id_of("unended"));
 }
 
+/* A thread that was in no window comes by one that is not written yet: once, and only with what was
+ * open in it. */
+static void begun_after_window(void **state)
+{
+	(void)state;
+	start();
+	steps_to(1);
+	ab_push(&ab, 12, 1, AB_MS(15), 1, "around");
+	steps_to(2);
+	ab_push(&ab, MAIN, 2, AB_MS(21), 1, "first");
+	ab_pop(&ab, MAIN, 2, AB_MS(22), 1);
+	steps_to(4);
+	ab_push(&ab, 11, 4, AB_MS(41), 1, "later");
+	ab_push(&ab, 11, 4, AB_MS(42), 2, "later");
+	ab_pop(&ab, 11, 4, AB_MS(43), 2);
+	ab_push(&ab, 12, 4, AB_MS(44), 2, "later");
+	ab_pop(&ab, 12, 4, AB_MS(45), 2);
+	ab_push(&ab, 13, 4, AB_MS(46), 1, "later"); /* and is silent */
+	close_cycle(50);
+	drain(200);
+	assert_interval("around", 20, 40);
+	for (size_t i = 0; i < only_trace()->range_count; i++)
+		assert_string_not_equal(only_trace()->ranges[i].name, "later");
+}
+
 static void two_windows(void **state)
 {
 	(void)state;
@@ -171,11 +196,13 @@ static void two_windows(void **state)
 	ab_push(&ab, MAIN, 1, AB_MS(15), 1, "both");
 	ab_push(&ab, MAIN, 1, AB_MS(16), 2, "too");
 	ab_launch(&ab, MAIN, 1, 1, AB_MS(17));
+	ab_push(&ab, 12, 1, AB_MS(15), 1, "passing");
 	steps_to(2);
 	ab_launch(&ab, MAIN, 2, 2, AB_MS(21));
 	ab_pop(&ab, MAIN, 2, AB_MS(25), 2);
 	ab_pop(&ab, MAIN, 2, AB_MS(26), 1);
 	steps_to(3);
+	ab_pop(&ab, 12, 3, AB_MS(32), 1);
 	drain(35);
 	kernel(2, 7, 35, 36); /* the later window's work is there first */
 	kernel(1, 7, 36, 37);
@@ -187,11 +214,13 @@ static void two_windows(void **state)
 	show_cycle(1);
 	assert_interval("both", 15, 20);
 	assert_interval("too", 16, 20);
+	assert_interval("passing", 15, 20);
 	assert_span("both", 7, 36, 37);
 	assert_int_equal(id_of_call(1), id_of("too"));
 	show_cycle(2);
 	assert_interval("both", 20, 26);
 	assert_interval("too", 20, 25);
+	assert_interval("passing", 20, 30);
 	assert_span("both", 7, 35, 36);
 	assert_int_equal(id_of_call(2), id_of("ProfilerStep#2")); /* began after "too" */
 }
@@ -395,6 +424,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(of_each_thread, setup_shown, teardown),
 		cmocka_unit_test_setup_teardown(step_inside_of_range, setup_shown, teardown),
 		cmocka_unit_test_setup_teardown(open_to_the_end, setup_shown, teardown),
+		cmocka_unit_test_setup_teardown(begun_after_window, setup_shown, teardown),
 		cmocka_unit_test_setup_teardown(two_windows, setup_shown, teardown),
 		cmocka_unit_test_setup_teardown(domains_interleave, setup_shown, teardown),
 		cmocka_unit_test_setup_teardown(lost_events, setup_shown, teardown),
