@@ -161,6 +161,17 @@ static void on_left_out(void *ctx, const struct gt_client_info *client, const ch
 	gt_fields_add(&control->answer, "warning", "%s %s: it is left out", who, why);
 }
 
+static void on_stepless(void *ctx, const struct gt_client_info *client)
+{
+	static const char why[] = "was seen in no step so far: without steps it has no trace";
+	struct run_control *control = ctx;
+	char who[64];
+
+	run_absent_who(client, who, sizeof(who));
+	warn("%s %s of the window that is triggered", who, why);
+	gt_fields_add(&control->answer, "warning", "%s %s", who, why);
+}
+
 void run_control_trigger(struct run_control *control)
 {
 	struct gt_trigger_request request;
@@ -300,6 +311,7 @@ void run_control_start(struct run_control *control, uv_loop_t *loop)
 	control->trigger.schedule = &control->options->schedule;
 	control->trigger.done = on_done;
 	control->trigger.left_out = on_left_out;
+	control->trigger.stepless = on_stepless;
 	control->trigger.ctx = control;
 	gt_trigger_start(&control->trigger, loop);
 	control->control.asked = on_asked;

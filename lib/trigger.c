@@ -172,6 +172,19 @@ static void be_late(struct gt_trigger *trigger, const struct gt_client_info *inf
 	finish(trigger, &result);
 }
 
+/* A rank that takes part without steps, and no helper of a process that does them. */
+static bool is_stepless_rank(const struct gt_trigger *trigger, const struct gt_client_info *info)
+{
+	if (info->plan_state != GT_PLAN_TAKEN || has_steps(info) || !info->device_count ||
+	    info->hello.rank_source == GT_RANK_NONE)
+		return false;
+	for (size_t i = 0; i < trigger->collector->client_count; i++)
+		if (has_steps(info_of(trigger, i)) &&
+		    info_of(trigger, i)->hello.rank == info->hello.rank)
+			return false;
+	return true;
+}
+
 /* Has everybody answered? Who has not in time is left out. */
 static void count_answers(struct gt_trigger *trigger)
 {
@@ -208,6 +221,9 @@ static void count_answers(struct gt_trigger *trigger)
 		fail(trigger, -ETIMEDOUT, "no process answered");
 		return;
 	}
+	for (size_t i = 0; i < trigger->collector->client_count && result.ranks; i++)
+		if (is_stepless_rank(trigger, info_of(trigger, i)))
+			trigger->stepless(trigger->ctx, info_of(trigger, i));
 	trigger->state = GT_TRIGGER_DECIDE;
 	if (trigger->request.prepare) {
 		trigger->end_ms = uv_now(trigger->timer.loop) + DECIDE_MS;

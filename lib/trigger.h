@@ -44,6 +44,9 @@ struct gt_trigger {
 	void (*done)(void *ctx, const struct gt_trigger_result *result);
 	/* A process that does steps is left out of it; may be called at any time. */
 	void (*left_out)(void *ctx, const struct gt_client_info *client, const char *why);
+	/* A rank on the GPU takes part, but was seen in no step so far: only steps give it a trace.
+	 */
+	void (*stepless)(void *ctx, const struct gt_client_info *client);
 	void *ctx; /* of these */
 	/* private */
 	uv_timer_t timer;

@@ -146,6 +146,22 @@ def test_a_rank_that_stands_still_before_the_window(case):
     check('no trace of window' not in case.finish(process).stderr, 'said again')
 
 
+def test_a_rank_without_steps(case):
+    """It agrees to each window and never comes to one; a helper of a rank that does steps is no loss."""
+    one = 'RANK={} WORLD_SIZE=2 ' + ' '.join(endless(case, 1000)) + ' --marks {} & '
+    command = ['sh', '-c', ''.join(one.format(*each) for each in [(0, 'api'), (0, 'none'), (1, 'none')]) + 'wait']
+    with running(case, ['--on-demand', '-n', 'train'], command) as process:
+        wait_for('its processes', lambda: [s for s in sessions(case) if s['ranks'] == 1 and len(s['processes']) == 4])
+
+        def trigger():  # until its GPU is known, and no window is on its way
+            return re.findall(r'warning: (.*)', subprocess.run(
+                [case.gtrace_path, 'trigger'], stderr=subprocess.PIPE, text=True, env=case.environment()).stderr)
+        warning, = wait_for('a warning', trigger)
+        expected = r'rank 1 \(process \d+\) was seen in no step so far: without steps it has no trace'
+        check(re.fullmatch(expected, warning), warning)
+        line_with(process, f'warning: {expected} of the window that is triggered')
+
+
 def test_ranks_that_all_end_before_the_window(case):
     """Then the hindmost is named, which may have held up the others."""
     command = ranks_of(case, 0, 4, 4, lambda rank: 1000)
