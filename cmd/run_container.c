@@ -15,18 +15,29 @@
 /* What gtrace was seen to take for itself, and a reserve. */
 #define OWN_BYTES (UINT64_C(128) << 20)
 
-/* The words between "run" and the command, but for the output directory: allocated, of argv. */
+/* The words of an option for a directory at argv: 0, 1 or 2. */
+static int dir_words(char *const *argv, const char *option)
+{
+	size_t len = strlen(option);
+
+	if (!strcmp(*argv, option))
+		return 2;
+	return !strncmp(*argv, option, len) && (option[1] != '-' || (*argv)[len] == '=');
+}
+
+/* The words between "run" and the command, but for directories: allocated, of argv. */
 static char **other_options(char *const *argv, char *const *command, size_t *ret_count)
 {
 	char **options = calloc((size_t)(command - argv) + 1, sizeof(*options));
 	size_t count = 0;
+	int words;
 
-	for (argv++; options && argv < command; argv++) {
-		if (!strcmp(*argv, "-o") || !strcmp(*argv, "--output-dir"))
-			argv++;
-		else if (strcmp(*argv, "--") && strncmp(*argv, "--output-dir=", 13) &&
-			 strncmp(*argv, "-o", 2))
+	for (argv++; options && argv < command; argv += words) {
+		words = dir_words(argv, "-o") + dir_words(argv, "--output-dir") +
+			dir_words(argv, "--rendezvous");
+		if (!words && strcmp(*argv, "--"))
 			options[count++] = *argv;
+		words = GT_MAX(words, 1);
 	}
 	*ret_count = count;
 	return options;
@@ -68,7 +79,7 @@ static void tell_how(const struct run_options *options, const struct gt_containe
 
 void run_container(const struct run_options *options, char *const *argv)
 {
-	char program[PATH_MAX], output_dir[PATH_MAX];
+	char program[PATH_MAX], output_dir[PATH_MAX], rendezvous[PATH_MAX];
 	struct gt_container_setup setup = { .program = program,
 					    .output_dir = output_dir,
 					    .lookup = getenv };
@@ -91,6 +102,11 @@ void run_container(const struct run_options *options, char *const *argv)
 		run_untraced(options->command, "cannot tell where gtrace is: %s", strerror(errno));
 	if (!realpath(options->output_dir, output_dir))
 		snprintf(output_dir, sizeof(output_dir), "%s", options->output_dir);
+	if (options->rendezvous) {
+		if (!realpath(options->rendezvous, rendezvous))
+			snprintf(rendezvous, sizeof(rendezvous), "%s", options->rendezvous);
+		setup.rendezvous = rendezvous;
+	}
 	words = other_options(argv, options->command, &setup.option_count);
 	if (!words)
 		run_untraced(options->command, "out of memory");

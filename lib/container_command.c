@@ -5,8 +5,9 @@
 #include "shell_words.h"
 
 /* Where gtrace and the traces are inside. */
-#define INSIDE "/opt/gtrace"
-#define TRACES "/traces"
+#define INSIDE     "/opt/gtrace"
+#define TRACES     "/traces"
+#define RENDEZVOUS "/rendezvous"
 
 /*
  * The options without a value, or with one only behind '=': without them it cannot be told where
@@ -244,6 +245,9 @@ static void put_mounts(struct gt_buf *out, const struct runtime *runtime,
 			  INSIDE "/lib/gtrace", true);
 	}
 	put_mount(out, runtime, setup->output_dir, (int)strlen(setup->output_dir), TRACES, false);
+	if (setup->rendezvous)
+		put_mount(out, runtime, setup->rendezvous, (int)strlen(setup->rendezvous),
+			  RENDEZVOUS, false);
 }
 
 /* Is it a variable that this launcher will set? */
@@ -323,10 +327,47 @@ static bool limits_memory(const char *word)
 	return !strcmp(word, "-m") || !strncmp(word, "--memory", strlen("--memory"));
 }
 
+/*
+ * The program that the option at *i makes the container's, where it is that one: it would be given
+ * gtrace for an argument. NULL: it is another option. *i comes to its last word.
+ */
+static const char *take_entrypoint(char *const *argv, const struct parts *parts, size_t *i)
+{
+	static const char option[] = "--entrypoint";
+	const char *word = argv[*i];
+
+	if (strncmp(word, option, strlen(option)))
+		return NULL;
+	if (word[strlen(option)] == '=')
+		return word + strlen(option) + 1;
+	return !word[strlen(option)] && *i + 1 < parts->command ? argv[++*i] : NULL;
+}
+
+/* The user's own options, but for that one. Returns the program that it names, or "". */
+static const char *put_options(struct gt_buf *out, char *const *argv, const struct parts *parts,
+			       bool *ret_limited)
+{
+	const char *entrypoint = "", *program;
+
+	for (size_t i = parts->options; i < parts->command; i++) {
+		program = take_entrypoint(argv, parts, &i);
+		if (program) {
+			entrypoint = program;
+			put_word(out, "--entrypoint");
+			put_word(out, "");
+			continue;
+		}
+		put_word(out, argv[i]);
+		*ret_limited |= limits_memory(argv[i]);
+	}
+	return entrypoint;
+}
+
 int gt_container_command(char *const *argv, const struct gt_container_setup *setup,
 			 struct gt_buf *out, struct gt_buf *missing, bool *ret_limited)
 {
 	struct gt_buf mounts = { 0 };
+	const char *entrypoint = "";
 	struct parts parts;
 
 	if (!parse(argv, &parts))
@@ -343,19 +384,20 @@ int gt_container_command(char *const *argv, const struct gt_container_setup *set
 		else
 			gt_buf_printf(out, " %.*s", (int)mounts.len, mounts.data);
 		put_variables(out, argv, parts.runtime, setup);
-		for (size_t i = parts.options; i < parts.command; i++) {
-			put_word(out, argv[i]);
-			*ret_limited |= limits_memory(argv[i]);
-		}
+		entrypoint = put_options(out, argv, &parts, ret_limited);
 	}
 	put_word(out, INSIDE "/bin/gtrace");
 	put_word(out, "run");
 	for (size_t i = 0; i < setup->option_count; i++)
 		put_word(out, setup->options[i]);
+	if (setup->rendezvous)
+		gt_buf_text(out, " --rendezvous " RENDEZVOUS);
 	gt_buf_text(out, " -o " TRACES " --");
+	if (*entrypoint)
+		put_word(out, entrypoint);
 	for (size_t i = parts.command; argv[i]; i++)
 		put_word(out, argv[i]);
-	if (!argv[parts.command])
+	if (!argv[parts.command] && !*entrypoint)
 		gt_buf_text(out, " COMMAND");
 	out->failed |= mounts.failed | missing->failed;
 	gt_buf_release(&mounts);

@@ -16,15 +16,17 @@ struct gt_container_setup { /* of the gtrace outside; absolute paths */
 	const char *program;
 	const char *injection;
 	const char *output_dir;
-	char *const *options; /* of gtrace run, but for its output directory */
+	const char *rendezvous; /* NULL: none */
+	char *const *options;   /* of gtrace run, but for these directories */
 	size_t option_count;
 	char *(*lookup)(const char *name); /* getenv() or a stand-in */
 };
 
 /*
  * Append the command line that has gtrace run inside of the container of argv, of which
- * gt_container_runtime() knows the runtime: with gtrace and the directory for traces mounted, and
- * the variables that tell the rank passed on. Where argv gives no command to run in the container,
+ * gt_container_runtime() knows the runtime: with gtrace and its directories mounted, and the
+ * variables that tell the rank passed on. A program that argv has for an entry point is run by
+ * gtrace, too. Where argv gives no command to run in the container,
  * COMMAND stands for it. To missing what a container that runs already must have been started
  * with. *ret_limited: argv limits its memory. 0 or -ENOMEM.
  */

@@ -110,6 +110,30 @@ static void docker(void **state)
 }
 
 /* Into one that runs nothing can be mounted any more. */
+/* A program for an entry point would be given gtrace for an argument. */
+static void entry_points(void **state)
+{
+#define NONE "--entrypoint '' "
+	(void)state;
+	expect("docker run --entrypoint python image t.py",
+	       "docker run " MOUNTS NONE "image " RUN "python t.py");
+	expect("docker run --entrypoint=python --rm image t.py",
+	       "docker run " MOUNTS NONE "--rm image " RUN "python t.py");
+	expect("podman run --entrypoint bash image", "podman run " MOUNTS NONE "image " RUN "bash");
+	expect("docker run --entrypoint= image ls", "docker run " MOUNTS NONE "image " RUN "ls");
+	expect("docker run --entrypoint", "docker run " MOUNTS "--entrypoint " RUN "COMMAND");
+}
+
+static void rendezvous(void **state)
+{
+	(void)state;
+	setup.rendezvous = "/shared/job";
+	expect("docker run image ls",
+	       "docker run " MOUNTS "-v /shared/job:/rendezvous image "
+	       "/opt/gtrace/bin/gtrace run --active 3 --rendezvous /rendezvous -o /traces -- ls");
+	setup.rendezvous = NULL;
+}
+
 static void enter(void **state)
 {
 	(void)state;
@@ -164,9 +188,10 @@ static void where_it_was_built(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recognized), cmocka_unit_test(docker),
-		cmocka_unit_test(enter),      cmocka_unit_test(others),
-		cmocka_unit_test(ranks),      cmocka_unit_test(where_it_was_built),
+		cmocka_unit_test(recognized),   cmocka_unit_test(docker),
+		cmocka_unit_test(entry_points), cmocka_unit_test(rendezvous),
+		cmocka_unit_test(enter),        cmocka_unit_test(others),
+		cmocka_unit_test(ranks),        cmocka_unit_test(where_it_was_built),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
