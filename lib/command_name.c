@@ -103,6 +103,14 @@ static void walk_to(struct walk *walk, char *const *arg, bool is_module)
 	walk->is_module = is_module;
 }
 
+/* An option of an mpirun with a name and a value: -mca, --prtemca and such of Open MPI, -genv of
+ * others. */
+static bool takes_two(const char *word)
+{
+	return *word == '-' &&
+	       (ends_with(word, "mca") || !strcmp(word, "-genv") || !strcmp(word, "-env"));
+}
+
 /*
  * To the command in a launcher's arguments. Which of its options take a value is not known: scripts
  * and interpreters are told by their names; failing that, a word behind an option without '=' is
@@ -126,6 +134,8 @@ static bool walk_launcher(struct walk *walk, const struct launcher *launcher)
 	for (arg = walk->rest; *arg; arg++) {
 		if (!strcmp(*arg, "--")) {
 			operands = 0;
+		} else if (takes_two(*arg)) {
+			arg += arg[1] ? 1 + (arg[2] != NULL) : 0;
 		} else if (**arg == '-') {
 			if (!strchr(*arg, '=') && arg[1] && *arg[1] != '-' && !strchr(arg[1], '/'))
 				arg++;

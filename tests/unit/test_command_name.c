@@ -63,6 +63,11 @@ static void launchers(void **state)
 	assert_name("train", "deepspeed|--num_gpus|4|train.py|--deepspeed");
 	assert_name("train", "mpirun|-np|8|python3|-u|train.py");
 	assert_name("app", "mpirun|-np|8|--bind-to|none|./app|-x");
+	assert_name("app", "mpirun|--mca|btl|tcp,self|-np|8|./app");
+	assert_name("app", "mpiexec|-n|2|-mca|btl_vader_single_copy_mechanism|none|app");
+	assert_name("app", "mpiexec|-genv|A|b|-n|2|./app");
+	assert_name("mpirun", "mpirun|--mca");
+	assert_name("mpirun", "mpirun|--mca|btl");
 	assert_name("app", "srun|-n4|--gpus|4|app");
 	assert_name("app", "srun|--mpi=pmix|--|app|--np|4");
 	assert_name("mod", "srun|-n|8|python|-m|pkg.mod");
