@@ -157,6 +157,8 @@ static void say_python(struct gt_doctor *doctor, const struct gt_child *child)
 	char executable[PATH_MAX] = "", version[32] = "", minor[16] = "", threads[8] = "";
 
 	gt_doctor_value(child, "executable", executable, sizeof(executable));
+	if (!*executable) /* without PATH it does not know */
+		snprintf(executable, sizeof(executable), "%s", doctor->python);
 	gt_doctor_value(child, "version", version, sizeof(version));
 	gt_doctor_value(child, "minor", minor, sizeof(minor));
 	gt_doctor_value(child, "threads", threads, sizeof(threads));

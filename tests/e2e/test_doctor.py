@@ -251,6 +251,14 @@ def test_no_python(case, program, level, text):
     expect(found, 'python.program', level, text)
 
 
+def test_a_python_that_does_not_know_where_it_is(case):
+    """As without PATH, where the C library finds it in /bin or /usr/bin."""
+    program = interpreter(case, f'exec {sys.executable} -c "import sys; sys.executable = str(); exec(sys.argv[1])" "$2"')
+    found, status = doctor(case, '--python', program)
+    check_equal(status, 0, 'status')
+    expect(found, 'python.program', 'ok', f'{program} is Python 3')
+
+
 def test_a_python_that_hangs(case):
     """Nor does what it started live on."""
     fifo = os.path.join(case.directory, 'fifo')
