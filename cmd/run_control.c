@@ -243,6 +243,8 @@ static void stop(struct run_control *control, struct gt_control_peer *peer)
 	control->stopped_step = gt_trigger_step(&control->trigger, &ranks);
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
+	if (control->options->rendezvous) /* the others can go on without it */
+		gt_rendezvous_leave(&control->rendezvous);
 	gt_collector_stop(control->collector, "'gtrace stop'");
 	gt_fields_add(&answer, "result", "ok");
 	gt_control_answer(peer, &answer);

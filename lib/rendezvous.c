@@ -297,7 +297,7 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 	return 0;
 }
 
-void gt_rendezvous_close(struct gt_rendezvous *rendezvous)
+void gt_rendezvous_leave(struct gt_rendezvous *rendezvous)
 {
 	char path[PATH_MAX];
 
@@ -305,5 +305,11 @@ void gt_rendezvous_close(struct gt_rendezvous *rendezvous)
 						    rendezvous->name) < sizeof(path))
 		unlink(path);
 	rendezvous->running = false;
+	uv_timer_stop(&rendezvous->timer);
+}
+
+void gt_rendezvous_close(struct gt_rendezvous *rendezvous)
+{
+	gt_rendezvous_leave(rendezvous);
 	uv_close((uv_handle_t *)&rendezvous->timer, NULL);
 }

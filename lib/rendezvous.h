@@ -86,7 +86,10 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 /* What became of what was prepared. */
 void gt_rendezvous_answer(struct gt_rendezvous *rendezvous, const struct gt_trigger_result *result);
 
-/* Remove its file, and close the handle; the loop has to run once more. */
+/* Take no part any more: remove its file. */
+void gt_rendezvous_leave(struct gt_rendezvous *rendezvous);
+
+/* Leave, and close the handle; the loop has to run once more. */
 void gt_rendezvous_close(struct gt_rendezvous *rendezvous);
 
 #endif

@@ -241,6 +241,15 @@ def test_a_node_that_dies(case):
         check('4 ranks in 1 session' in stderr and 'does not answer' not in stderr, stderr)
 
 
+def test_a_node_that_is_stopped(case):
+    """By gtrace stop: it has left the meeting, and the others go on."""
+    with two_nodes(case, random.Random(5), '--active', '2') as (meeting, nodes):
+        ask(case, 'stop', '--session', nodes[1].pid)
+        stderr = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check('4 ranks in 1 session' in stderr and 'warning' not in stderr, stderr)
+        wait_for_files(case, 4)
+
+
 def test_same_steps_in_one_session(case):
     chance = random.Random(2)
     command = ranks_of(case, 0, 4, 4, lambda rank: chance.randrange(400, 1500))
