@@ -127,6 +127,7 @@ static void on_done(void *ctx, const struct gt_trigger_result *result)
 	const struct gt_plan *plan = &result->plan;
 
 	if (control->from_rendezvous) {
+		control->prepared = result->ranks;
 		gt_rendezvous_answer(&control->rendezvous, result);
 		return;
 	}
@@ -279,18 +280,17 @@ static int on_prepare(void *ctx, const struct gt_trigger_request *request, struc
 	return rc;
 }
 
+/* Not of a trigger that was begun here when the one of the rendezvous was given up. */
 static bool on_decide(void *ctx, bool commit)
 {
 	struct run_control *control = ctx;
-	unsigned int ranks;
 
-	if (!gt_trigger_decide(&control->trigger, commit))
+	if (!control->from_rendezvous || !gt_trigger_decide(&control->trigger, commit))
 		return false;
 	if (!commit)
 		return true;
-	gt_trigger_step(&control->trigger, &ranks);
 	control->triggered(control->ctx, &control->trigger.plan);
-	say_window(control, &control->trigger.plan, ranks);
+	say_window(control, &control->trigger.plan, control->prepared);
 	return true;
 }
 

@@ -32,6 +32,7 @@ struct run_control {
 	struct gt_control_peer *asking; /* for the trigger; NULL: nobody on this machine */
 	struct gt_fields answer;        /* to it, in the making */
 	bool from_rendezvous;
+	unsigned int prepared; /* ranks that take part in what was prepared for it */
 	bool stopped;          /* by gtrace stop */
 	uint64_t stopped_step; /* and in which step */
 	bool open;             /* the control socket */

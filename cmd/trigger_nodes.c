@@ -208,13 +208,13 @@ static uint64_t largest(const struct request *request, const char *key, uint64_t
 	return most;
 }
 
-static uint64_t count_ranks(const struct request *request)
+static uint64_t count_ranks(const struct request *request, const char *key)
 {
 	uint64_t ranks = 0, value;
 
 	for (size_t i = 0; i < request->count; i++)
 		if (!request->nodes[i].out &&
-		    gt_fields_number(&request->nodes[i].state, "ranks", &value))
+		    gt_fields_number(&request->nodes[i].state, key, &value))
 			ranks += value;
 	return ranks;
 }
@@ -298,7 +298,7 @@ static void begin(struct request *request)
 		    request->wanted->dir);
 	if (!await(request, LOOK_MS))
 		die(STATUS_FAILURE, "trigger: no session answers");
-	if (request->wanted->at != GT_AT_STEP && !count_ranks(request))
+	if (request->wanted->at != GT_AT_STEP && !count_ranks(request, "ranks"))
 		die(STATUS_FAILURE, "trigger: no step was seen so far: try again when 'gtrace ps' "
 				    "shows ranks, or name a step with --at-step");
 }
@@ -307,7 +307,7 @@ int trigger_nodes(const struct trigger_nodes *wanted)
 {
 	struct request request = { .wanted = wanted };
 	const struct node *node;
-	uint64_t ranks;
+	uint64_t ranks, lacking;
 	size_t sessions;
 
 	begin(&request);
@@ -319,7 +319,11 @@ int trigger_nodes(const struct trigger_nodes *wanted)
 	if (node)
 		warn("the session on %s (pid %llu) has no part in it after all", node->host,
 		     (unsigned long long)node->pid);
-	ranks = count_ranks(&request);
+	ranks = count_ranks(&request, "part");
+	lacking = GT_MAX(count_ranks(&request, "ranks"), ranks) - ranks;
+	if (lacking)
+		warn("%llu rank%s no part in it: 'gtrace run' says there which and why",
+		     (unsigned long long)lacking, lacking == 1 ? " has" : "s have");
 	say("steps %llu to %llu of %llu rank%s in %zu session%s will be traced",
 	    (unsigned long long)request.first,
 	    (unsigned long long)request.first + request.active - 1, (unsigned long long)ranks,

@@ -144,6 +144,7 @@ static int tell(struct gt_rendezvous *rendezvous, struct gt_err *err)
 	if (*rendezvous->id) {
 		gt_fields_add(&fields, "request", "%s", rendezvous->id);
 		gt_fields_add(&fields, "attempt", "%llu", (unsigned long long)rendezvous->attempt);
+		gt_fields_add(&fields, "part", "%u", rendezvous->part);
 		gt_fields_add(&fields, "phase", "%s", rendezvous->phase);
 		gt_fields_add(&fields, "answer", "%s", rendezvous->answer);
 		gt_fields_add(&fields, "why", "%s", rendezvous->why.msg);
@@ -192,6 +193,7 @@ void gt_rendezvous_answer(struct gt_rendezvous *rendezvous, const struct gt_trig
 		rendezvous->preparing = false;
 		rendezvous->why = result->err;
 	}
+	rendezvous->part = result->ranks;
 	say(rendezvous, !result->rc ? "taken" : result->late ? "late" : "failed");
 	if (rendezvous->running)
 		tell(rendezvous, NULL);
@@ -282,6 +284,7 @@ int gt_rendezvous_start(struct gt_rendezvous *rendezvous, uv_loop_t *loop, struc
 	rendezvous->attempt = rendezvous->told_ms = 0;
 	rendezvous->rate = rendezvous->rate_ms = rendezvous->rate_step = 0;
 	rendezvous->preparing = false;
+	rendezvous->part = 0;
 	rendezvous->why.msg[0] = '\0';
 	/* One that was made before is for others. */
 	if (!gt_rendezvous_read(rendezvous->dir, GT_RENDEZVOUS_REQUEST, &request)) {

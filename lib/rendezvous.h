@@ -64,6 +64,7 @@ struct gt_rendezvous {
 	void *ctx; /* of these */
 	/* private */
 	uv_timer_t timer;
+	unsigned int part; /* ranks that take part in what was prepared */
 	char space[GT_RENDEZVOUS_SPACE_MAX];
 	bool running;
 	char name[128]; /* of its file */

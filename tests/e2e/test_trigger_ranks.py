@@ -241,6 +241,17 @@ def test_a_node_that_dies(case):
         check('4 ranks in 1 session' in stderr and 'does not answer' not in stderr, stderr)
 
 
+def test_a_rank_of_a_node_that_does_not_answer(case):
+    """It is not counted, neither where the trigger comes from nor on its node."""
+    with two_nodes(case, random.Random(6), '--active', '2') as (meeting, nodes):
+        found, = [s for s in sessions(case) if s['pid'] == nodes[0].pid]
+        pid = stop_one(case, found['processes'][1:])
+        stderr = ask(case, 'trigger', '--rendezvous', meeting)[1]
+        check('warning: 1 rank has no part in it' in stderr and '7 ranks in 2 sessions' in stderr, stderr)
+        line_with(nodes[0], r'triggered: window 1, steps \d+ to \d+ of 3 processes')
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_a_node_that_is_stopped(case):
     """By gtrace stop: it has left the meeting, and the others go on."""
     with two_nodes(case, random.Random(5), '--active', '2') as (meeting, nodes):

@@ -133,6 +133,7 @@ static void write_session(struct session *session)
 	if (session->space)
 		gt_fields_add(&fields, "space", "%s", session->space);
 	gt_fields_add(&fields, "ranks", "4");
+	gt_fields_add(&fields, "part", "4");
 	gt_fields_add(&fields, "step", "%llu", (unsigned long long)session->step);
 	gt_fields_add(&fields, "rate", "%llu", (unsigned long long)session->rate);
 	gt_fields_add(&fields, "cycle", "%llu", (unsigned long long)session->step / 100);
