@@ -152,9 +152,17 @@ class range:
         return call_async if _is_async(function) else call
 
 
+def _flags_of(function):
+    """Inspect, which knows them, is not worth its import."""
+    return getattr(getattr(function, "__code__", None), "co_flags", 0)
+
+
 def _is_async(function):
-    """Inspect, which knows it, is not worth its import."""
-    return getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x80  # CO_COROUTINE
+    return _flags_of(function) & 0x80  # CO_COROUTINE
+
+
+def _is_generator(function):
+    return _flags_of(function) & 0x20  # CO_GENERATOR
 
 
 # ---- profile ----
@@ -271,6 +279,14 @@ class profile:
             step()
             return result
 
+        @wraps(function)
+        def call_generator(*args, **kwargs):
+            result = yield from function(*args, **kwargs)
+            step()
+            return result
+
+        if _is_generator(function):
+            return call_generator
         return call_async if _is_async(function) else call
 
 

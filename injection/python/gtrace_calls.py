@@ -8,10 +8,12 @@ program's and marks the step. Nothing here uses sys.settrace(), which is the deb
 import atexit
 import sys
 from functools import wraps
+from opcode import opname
 from types import FunctionType, MethodType
 
 from gtrace_hook import FAILURES, Source, give_up, is_traced, wait_for, warn
 
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # CO_* of a code object
 _TOOL_IDS = (3, 4, 5, 2, 1, 0)  # those without a meaning in sys.monitoring first
 
 # How many calls a program makes before its function is defined: importing torch takes a million.
@@ -87,6 +89,40 @@ def _can_stand_for(found, in_class):
     return not is_object and (binds or not in_class)
 
 
+def _kind_of(function):
+    return getattr(getattr(function, "__code__", None), "co_flags", 0)
+
+
+def _mark():
+    try:
+        _source.mark()
+    except FAILURES as error:
+        give_up("--step-call", error)
+
+
+def _calling(function):
+    """A function of the same kind, since programs ask for that; it marks when function has
+    returned, as sys.monitoring tells it."""
+
+    def call(*args, **kwargs):
+        result = function(*args, **kwargs)
+        _mark()
+        return result
+
+    def call_generator(*args, **kwargs):
+        result = yield from function(*args, **kwargs)
+        _mark()
+        return result
+
+    async def call_coroutine(*args, **kwargs):
+        result = await function(*args, **kwargs)
+        _mark()
+        return result
+
+    kind = _kind_of(function)
+    return call_coroutine if kind & _COROUTINE else call_generator if kind & _GENERATOR else call
+
+
 def _wrap(module, qualname):
     global _unfit
     owner_name, _, name = qualname.rpartition(".")
@@ -102,16 +138,11 @@ def _wrap(module, qualname):
     if not _can_stand_for(function, isinstance(owner, type) and not bound):
         _unfit = type(function).__name__
         return
+    if _kind_of(function) & _ASYNC_GENERATOR:
+        _unfit = "generator that awaits"
+        return
 
-    @wraps(function)
-    def call(*args, **kwargs):
-        result = function(*args, **kwargs)
-        try:
-            _source.mark()
-        except FAILURES as error:
-            give_up("--step-call", error)
-        return result
-
+    call = wraps(function)(_calling(function))
     for attribute in set(dir(function)).difference(dir(call)):
         setattr(call, attribute, getattr(function, attribute))
     setattr(owner, name, kind(call) if bound else call)
@@ -152,13 +183,21 @@ def _wait_for_main(qualname):
             stop()
         _wrap(sys.modules["__main__"], qualname)
 
+    def leave(frame):
+        last, *after = (opname[code] for code in frame.f_code.co_code[frame.f_lasti::2][:2])
+        # A generator, or a coroutine, goes on; it stands before a YIELD_FROM.
+        if last.startswith("YIELD") or after == ["YIELD_FROM"]:
+            return
+        stop()
+        if last == "RETURN_VALUE":  # and no exception
+            _source.mark()
+
     def on_call(frame, event, arg):
         nonlocal calls
         try:
             if running is not None:
                 if frame is running and event == "return":
-                    stop()
-                    _source.mark()
+                    leave(frame)
             elif event == "call":
                 calls += 1
                 if first in main:

@@ -157,6 +157,24 @@ assert asyncio.get_event_loop_policy().new_event_loop().run_until_complete(part(
 
 
 @case
+def generators_are_steps_when_they_have_returned(hook):
+    with Place() as place:
+        done = hook.run(place, place.write('script.py', '''
+import gtrace, inspect
+@gtrace.profile()
+def batches(count):
+    got = yield from range(count)
+    return got
+assert inspect.isgeneratorfunction(batches)
+for value in batches(2):
+    gtrace.range("in it").__enter__().__exit__(None, None, None)
+next(batches(2))
+'''), FAKE_RANGES='1')
+        equal((done.seen(), tell(done)),
+              ((0, '', ''), ['start 4', *2 * ['push in it', 'pop 0'], 'step 0']))
+
+
+@case
 def what_the_command_line_has_set_otherwise_is_said_once(hook):
     code = '''
 import gtrace

@@ -115,6 +115,64 @@ for value in range(3):
 
 
 @case
+def functions_stay_of_their_kind(hook):
+    """A coroutine and a generator are a step when they have returned, not when they are made."""
+    code = '''
+import asyncio, inspect
+async def train_step(value):
+    await asyncio.sleep(0)
+    if value == 2:
+        raise ValueError
+    return value
+def batches(count):
+    got = yield from range(count)
+    return (yield got)
+async def stream(count):
+    for value in range(count):
+        yield value
+async def main():
+    for value in range(4):
+        try:
+            assert await train_step(value) == value
+        except ValueError:
+            pass
+    assert [value async for value in stream(2)] == [0, 1]
+assert inspect.iscoroutinefunction(train_step)
+assert inspect.isgeneratorfunction(batches)
+assert inspect.isasyncgenfunction(stream)
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+assert list(batches(3)) == [0, 1, 2, None]
+next(batches(3))
+'''
+    for one, place in each(hook):
+        script = place.write('script.py', code)
+        for name, calls in ('train_step', 3), ('batches', 1):
+            done = one.run(place, script, GTRACE_STEP_CALL=f'__main__:{name}',
+                           PYTHONWARNINGS='ignore')
+            equal((one.python, name, marks(done)), (one.python, name, calls))
+        done = one.run(place, script, GTRACE_STEP_CALL='__main__:stream', PYTHONWARNINGS='ignore')
+        equal((one.python, marks(done)), (one.python, 0))
+
+
+@case
+def a_generator_that_is_called_first(hook):
+    """Without another call between its definition and its own."""
+    for one, place in each(hook):
+        script = place.write('script.py', '''
+import sys
+def batches(count):
+    yield from range(count)
+    if count == 1:
+        raise ValueError
+assert list(batches(int(sys.argv[1]))) == [0, 1, 2]
+''')
+        done = one.run(place, script, '3', GTRACE_STEP_CALL='__main__:batches')
+        equal((one.python, marks(done)), (one.python, 1))
+        done = one.run(place, script, '1', GTRACE_STEP_CALL='__main__:batches')
+        equal((one.python, done.status, done.calls.count('mark')), (one.python, 1, 0))
+
+
+@case
 def functions_with_methods(hook):
     """They keep them where the name is made to stand for another function."""
     for one, place in each(hook):
