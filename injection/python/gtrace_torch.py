@@ -26,9 +26,41 @@ def _first_step(key):
 _step = _first_step
 
 
+_keys = {}  # by the id of an optimizer, and a weak reference to it
+_free = []  # keys of those that are gone
+
+
+def _new_key(optimizer):
+    """By which the library tells optimizers apart: a step ends with the first one. Where that is
+    gone, as in programs that replace their optimizers, the next new one goes on as it."""
+    from weakref import ref
+
+    number = id(optimizer)
+
+    def is_gone(gone, keys=_keys, free=_free):
+        free.append(keys.pop(number)[0])
+
+    key = min(_free, default=len(_keys) + 1)
+    try:
+        _keys[number] = key, ref(optimizer, is_gone)
+    except FAILURES:  # a class that has no room for one
+        return number
+    if key in _free:
+        _free.remove(key)
+    return key
+
+
 def _post_hook(optimizer, args, kwargs):
-    """Called when an Optimizer.step() has ended, in the form torch wants of such a hook."""
-    _step(id(optimizer))
+    """Called when an Optimizer.step() has ended, in the form torch wants of such a hook. One within
+    another, as that of a base class, is part of it."""
+    caller = sys._getframe(1)
+    outer = caller.f_back
+    while outer is not None:
+        if outer.f_code is caller.f_code:
+            return
+        outer = outer.f_back
+    known = _keys.get(id(optimizer))
+    _step(known[0] if known else _new_key(optimizer))
 
 
 def _hook_optimizer(module):

@@ -76,6 +76,25 @@ assert Mine(model.parameters()).step() == 7
 
 
 @case
+def a_step_that_calls_another_one_is_one(hook):
+    with Place() as place:
+        each(hook, place, '''
+class Derived(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+class Failing(Derived):
+    def step(self, closure=None):
+        super().step(closure)
+        raise KeyError
+train(2, Derived(model.parameters(), lr=0.1))
+try:
+    train(1, Failing(model.parameters(), lr=0.1))
+except KeyError:
+    train(1, sgd)
+''', ['start'] + 3 * ['optimizer'])
+
+
+@case
 def steps_under_a_scheduler_and_after_pickling(hook):
     with Place() as place:
         each(hook, place, '''
