@@ -9,7 +9,7 @@
 static const char *const names[GT_DTYPE_MAX] = {
 	[GT_DTYPE_NONE] = "",     [GT_DTYPE_FP64] = "fp64", [GT_DTYPE_FP32] = "fp32",
 	[GT_DTYPE_TF32] = "tf32", [GT_DTYPE_FP16] = "fp16", [GT_DTYPE_BF16] = "bf16",
-	[GT_DTYPE_FP8] = "fp8",   [GT_DTYPE_INT8] = "int8",
+	[GT_DTYPE_FP8] = "fp8",   [GT_DTYPE_INT8] = "int8", [GT_DTYPE_NO_TENSOR] = "",
 };
 
 const char *gt_dtype_name(enum gt_dtype dtype)
@@ -19,7 +19,8 @@ const char *gt_dtype_name(enum gt_dtype dtype)
 
 static enum gt_dtype dtype_of(struct gt_str type)
 {
-	/* caffe2::TypeMeta's names of c10::ScalarType */
+	/* caffe2::TypeMeta's names of c10::ScalarType; and what torch's profiler writes for others
+	 */
 	static const struct {
 		struct gt_str type;
 		enum gt_dtype dtype;
@@ -33,6 +34,8 @@ static enum gt_dtype dtype_of(struct gt_str type)
 		{ GT_STR("c10::Float8_e5m2"), GT_DTYPE_FP8 },
 		{ GT_STR("c10::Float8_e5m2fnuz"), GT_DTYPE_FP8 },
 		{ GT_STR("signed char"), GT_DTYPE_INT8 },
+		{ GT_STR("Scalar"), GT_DTYPE_NO_TENSOR },
+		{ GT_STR(""), GT_DTYPE_NO_TENSOR },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {

@@ -16,6 +16,7 @@ enum gt_dtype {
 	GT_DTYPE_BF16,
 	GT_DTYPE_FP8,
 	GT_DTYPE_INT8,
+	GT_DTYPE_NO_TENSOR, /* the input is a number, or nothing */
 	GT_DTYPE_MAX
 };
 

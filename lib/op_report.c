@@ -264,7 +264,7 @@ static void add_flops(struct groups *groups, const struct gt_op_row *row, struct
 	struct gt_str dims = gt_interned(&ops->texts, row->dims);
 	uint64_t flops, estimated;
 
-	if (row->kind != GT_OP_HOST || !dims.len)
+	if (row->kind != GT_OP_HOST || !dims.len || row->dtype == GT_DTYPE_NO_TENSOR)
 		return;
 	flops = gt_flops(name, dims, gt_interned(&ops->texts, row->values)) * row->calls;
 	if (groups->grouping->with_flops)

@@ -73,9 +73,9 @@ static void test_dtypes(void **state)
 {
 	static const char types[] = "[\"double\",\n \"float\", \"c10::Half\",\"c10::BFloat16\", "
 				    "\"c10::Float8_e5m2\", \"signed char\", \"\", \"long int\"]";
-	static const enum gt_dtype wanted[] = { GT_DTYPE_FP64, GT_DTYPE_FP32, GT_DTYPE_FP16,
-						GT_DTYPE_BF16, GT_DTYPE_FP8,  GT_DTYPE_INT8,
-						GT_DTYPE_NONE, GT_DTYPE_NONE, GT_DTYPE_NONE };
+	static const enum gt_dtype wanted[] = { GT_DTYPE_FP64,      GT_DTYPE_FP32, GT_DTYPE_FP16,
+						GT_DTYPE_BF16,      GT_DTYPE_FP8,  GT_DTYPE_INT8,
+						GT_DTYPE_NO_TENSOR, GT_DTYPE_NONE, GT_DTYPE_NONE };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)

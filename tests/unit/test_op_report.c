@@ -43,6 +43,24 @@ static void test_shapes(void **state)
 	unload(&f);
 }
 
+#define ADD(ts, type)          \
+	OP("aten::add", ts, 1, \
+	   DIMS("[[], [], []]") ", \"Input type\": [\"" type "\", \"float\", \"\"]")
+
+/* A number is no operand of torch's FLOPs, but a tensor of no dimension is one of one element. */
+static void test_no_tensor(void **state)
+{
+	static const char events[] = ADD(0, "float") ADD(10, "long int") ADD(20, "Scalar")
+		ADD(30, "") ADD(40, "double");
+	struct gt_op_grouping grouping = { .with_flops = true };
+	struct fixture f = load(events, 0, &grouping);
+
+	(void)state;
+	assert_int_equal(find_line(&f, "aten::add", NULL)->sum.calls, 5);
+	assert_int_equal(find_line(&f, "aten::add", NULL)->flops, 3);
+	unload(&f);
+}
+
 #define FRAME(name, ts, dur) EVENT("python_function", name, 1, ts, dur, "")
 
 static void test_stacks(void **state)
@@ -185,9 +203,10 @@ static void test_print_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes), cmocka_unit_test(test_stacks),
-		cmocka_unit_test(test_order),  cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_print),  cmocka_unit_test(test_print_memory),
+		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_no_tensor),
+		cmocka_unit_test(test_stacks),       cmocka_unit_test(test_order),
+		cmocka_unit_test(test_filter),       cmocka_unit_test(test_print),
+		cmocka_unit_test(test_print_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
