@@ -209,9 +209,11 @@ static void on_log(void *ctx, const struct gt_client_info *client, enum gt_log_l
 
 static void on_failed(void *ctx, const struct gt_client_info *client, const struct gt_err *err)
 {
+	bool full = err->code == -ENOSPC || err->code == -EDQUOT;
+
 	(void)client;
 	((struct run *)ctx)->report.said_failure = true;
-	warn("%s", err->msg);
+	warn("%s%s%s", err->msg, full ? "; " : "", full ? gt_session_advice(err->code) : "");
 }
 
 static void on_gone(void *ctx, const struct gt_client_info *client)

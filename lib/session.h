@@ -43,7 +43,7 @@ int gt_session_check_name(const char *name, struct gt_err *err);
 int gt_session_open(struct gt_session **ret, const struct gt_session_config *config,
 		    struct gt_err *err);
 
-/* What to do about a directory that gt_session_open() could not use for this reason: one line. */
+/* What to do about a directory that cannot be used, or takes no more, for this reason: one line. */
 const char *gt_session_advice(int code);
 
 /* The name chosen. Borrowed. */
