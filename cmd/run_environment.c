@@ -5,6 +5,7 @@
 #include "run_environment.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct changes {
@@ -109,4 +110,31 @@ void run_environment_notes(const char *ret[RUN_ENVIRONMENT_NOTES])
 				ret[count++] = *entry;
 		}
 	ret[count] = NULL;
+}
+
+char run_environment_python_option(char *const *command)
+{
+	const char *slash = strrchr(*command, '/');
+	const char *program = slash ? slash + 1 : *command;
+
+	if (strncmp(program, "python", 6) != 0)
+		return 0;
+	for (char *const *arg = command + 1; *arg && (*arg)[0] == '-' && (*arg)[1]; arg++) {
+		const char *hit = *arg + 1;
+
+		if (*hit == '-')
+			continue;
+		hit += strcspn(hit, "IEScmWX");
+		if (*hit == 'c' || *hit == 'm')
+			return 0;
+		if (*hit == 'W' || *hit == 'X') {
+			/* The value is the rest or the next. */
+			if (!hit[1] && !*++arg)
+				return 0;
+			continue;
+		}
+		if (*hit)
+			return *hit;
+	}
+	return 0;
 }

@@ -17,6 +17,12 @@ char **run_environment(const struct run_options *options, const struct gt_prefli
 
 #define RUN_ENVIRONMENT_NOTES 9 /* eight, and the NULL behind them */
 
+/*
+ * The option of Python in this command, one of I, E and S, that keeps the start-up hook out until
+ * the program uses CUDA. 0: none, or another program.
+ */
+char run_environment_python_option(char *const *command);
+
 /* "NAME=value" of each setting that makes a program's times other than they usually are. */
 void run_environment_notes(const char *ret[RUN_ENVIRONMENT_NOTES]);
 

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "die.h"
 #include "rank.h"
+#include "run_environment.h"
 #include "run_report.h"
 #include "step_marks.h"
 #include "summary.h"
@@ -425,7 +426,7 @@ static void explain_nothing(const struct run_report *report)
 {
 	const struct gt_schedule *sched = &report->options->schedule;
 	struct gt_sched_pos first;
-	char range[128];
+	char range[128], option;
 
 	if (report->options->step_call && !report->last_step) {
 		warn("nothing is traced: no process called %s of --step-call",
@@ -433,7 +434,13 @@ static void explain_nothing(const struct run_report *report)
 		return;
 	}
 	if (!report->clients) {
-		warn("nothing is traced: no process used CUDA or an operator of PyTorch");
+		option = run_environment_python_option(report->options->command);
+		if (option)
+			warn("nothing is traced: no process used CUDA, and python -%c keeps out "
+			     "what would see PyTorch on the CPU: leave -%c away",
+			     option, option);
+		else
+			warn("nothing is traced: no process used CUDA or an operator of PyTorch");
 		return;
 	}
 	if (lacked_gpu(report)) {

@@ -14,4 +14,11 @@ gtrace run -q --delay 1h -- "${cpu[@]}"
 gtrace run -q --step-source api -- "${cpu[@]}"
 gtrace run -q --step-source api --on-demand -- "${cpu[@]}"
 gtrace run -q --capture-range nvtx:nothing --activities gpu -- "${cpu[@]}"
+# Python's options that keep the start-up hook out, not those of the script or behind -X.
+for options in -I -E -sS '-X I -uE'; do
+	gtrace run -q -- python3 $options -c pass
+done
+for options in -s '-X I' -mthis '-c pass -I' '-c pass -- -E'; do
+	gtrace run -q -- python3 $options -c pass >/dev/null
+done
 ls

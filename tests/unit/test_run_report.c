@@ -12,7 +12,7 @@
 #include "../../cmd/run_absent.c"
 #include "../../cmd/run_report.c"
 
-/* ---- stand-ins for cmd/die.c, run_options.c and run_capture.c ---- */
+/* ---- stand-ins for cmd/die.c, run_options.c, run_capture.c and run_environment.c ---- */
 
 static char said[4096];
 
@@ -59,6 +59,12 @@ void end_progress(void)
 }
 
 const char *const run_step_sources[] = { "auto" };
+
+char run_environment_python_option(char *const *command)
+{
+	(void)command;
+	return 0;
+}
 
 void run_capture_describe(const struct run_options *run, char *buf, size_t len)
 {
