@@ -3,7 +3,8 @@
 usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N] [--parts PART[,PART]...]
 
 Equal processes differ by up to a tenth for as long as they live. So each process is held against itself: blocks of
-steps while it is traced, or after, against blocks before its first window; for the idle library, before it was loaded.
+steps while it is traced, or after, against blocks before its first window. Not so the idle library: CUDA loads it
+before there is a context, and what it then prepares is dearer once there is one, so whole processes are compared.
 And one block differs from the next by as much, with whatever else the host does: so the blocks are short and many,
 the modes come in an order of chance in each round, and only one process works at any time. What the machine does
 meanwhile is taken out by the blocks of a plain process among them: a figure is (p / plain) / (p before / plain
@@ -169,16 +170,6 @@ class Set:
         for name in rng.sample(names, len(names)):
             self.traced(name)
 
-    def loaded(self, rounds, rng):
-        """The library comes in between the blocks of these processes."""
-        for when in 'before', 'active':
-            for name in IDLE if when == 'active' else ():
-                self.workers[name].ask('load')
-            for _ in range(rounds):
-                self.begin_round(when)
-                for name in rng.sample([*IDLE], len(IDLE)):
-                    self.block(name, when)
-
     def close(self):
         for worker in self.workers.values():
             worker.close()
@@ -216,20 +207,24 @@ def files_of(sets, mode, outdir):
 
 
 def launches(gtrace, binary, floor, outdir, runs):
-    """Host ns of a launch of an empty kernel, by what is loaded meanwhile: of each run before and after that."""
+    """Host ns of a launch of an empty kernel, of each run in its two halves, between which a window opens; gtrace is
+    idle from the start."""
     hidden = ['env', *[word for name in DOORS for word in ('-u', name)]]
 
     def run(name, *options):
-        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--', *hidden, 'sh', '-c',
-                'exec "$@" "$GTRACE_INJECTION"', 'sh', binary, '120000']
+        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--']
 
-    modes = {'nothing': [binary, '120000'],
-             'idle': run('idle', '--step-source', 'api'),
-             'floor': [binary, '120000', floor],
-             'active': run('launch', '--step-source', 'none', '--activities', 'gpu')}
+    command = [binary, '120000']
+    modes = {'plain': command,
+             'idle': [*run('idle', '--step-source', 'api'), *command],
+             'floor': [*command, floor],
+             'active': [*run('launch', '--step-source', 'none', '--activities', 'gpu'), *hidden, 'sh', '-c',
+                        'exec "$@" "$GTRACE_INJECTION"', 'sh', *command]}
     found = {name: [] for name in modes}
     for number in range(runs):
-        for name in random.Random(number).sample([*modes], len(modes)):
+        # What is expected to be the least needs the most runs.
+        order = ['plain', 'idle'] * 2 + ['floor', 'active']
+        for name in random.Random(number).sample(order, len(order)):
             out = subprocess.run(modes[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
             found[name].append([float(word) for word in out.stdout.split()[1:]])
     return found
@@ -268,10 +263,8 @@ class Programs:
         return lambda cpus: Worker('gtrace', cpus, prefix)
 
     def without_window(self, options):
-        """The doors are hidden from it: it loads the library when it is told to."""
-        hidden = [word for name in DOORS for word in ('-u', name)]
-        prefix = [*self.gtrace_run('never', [*options, *WINDOWS['gtrace']]), 'env', *hidden]
-        return lambda cpus: Worker('late', cpus, prefix)
+        prefix = self.gtrace_run('never', [*options, *WINDOWS['gtrace']])
+        return lambda cpus: Worker('gtrace', cpus, prefix)
 
     def traced_set(self, number):
         return Set({
@@ -284,8 +277,8 @@ class Programs:
         }, self.cpus_of(number), measure=not number, export=not number)
 
     def idle_set(self, number):
-        return Set({'plain': self.plain, **{name: self.without_window(options) for name, options in IDLE.items()}},
-                   self.cpus_of(number))
+        return Set({'plain': self.plain, 'plain twin': self.plain,
+                    **{name: self.without_window(options) for name, options in IDLE.items()}}, self.cpus_of(number))
 
     def short_windows(self, number):
         return Worker('gtrace', self.cpus_of(number), self.gtrace_run('after%d' % number, [
@@ -298,8 +291,17 @@ def step_times(sets, mode, times=('before', 'active', 'after')):
 
 def measure_idle(sets, rounds, rng):
     for one in sets:
-        one.loaded(rounds, rng)
+        for _ in range(rounds):
+            one.untraced(['plain twin', *IDLE], rng)
         one.close()
+
+
+def print_idle(sets):
+    """The mean of all processes of a mode, each beside the plain one of its set."""
+    print('step time to that of a plain process (95 % interval): 10th percentile, 25th percentile')
+    for mode in ('plain twin', *IDLE):
+        print('  %-28s' % mode, *('%.3f [%.3f, %.3f] ' % difference(
+            [level(one.rounds, mode, 'before', share) for one in sets], [0]) for share in (.1, .25)), flush=True)
 
 
 def measure_windows(sets, rounds, rng, save):
@@ -312,6 +314,7 @@ def measure_windows(sets, rounds, rng, save):
 
 
 def print_step_times(sets):
+    print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
     traced = (*EACH_ROUND, *TORCHS)
     for mode in traced:
         print_ratios(mode, sets, change(mode, 'active'))
@@ -363,12 +366,13 @@ def print_after_steps(programs, pairs, count):
 
 
 def print_launches(found):
-    added = {name: [after - before for before, after in pairs] for name, pairs in found.items()}
-    print('ns a launch: %.0f; more once it is loaded: %s' % (
-        statistics.median(before for pairs in found.values() for before, _ in pairs),
-        ', '.join('%s %+.0f [%+.0f, %+.0f]' % (name, *difference(values, [0] if name == 'nothing' else added['nothing']))
-                  for name, values in added.items())))
-    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % difference(added['active'], added['floor']))
+    whole = {name: [statistics.fmean(halves) for halves in found[name]] for name in ('plain', 'idle')}
+    more = {name: [after - before for before, after in halves] for name, halves in found.items()}
+    print('ns a launch: plain %.0f, idle %+.0f [%+.0f, %+.0f]' % (
+        statistics.median(whole['plain']), *difference(whole['idle'], whole['plain'])))
+    print('ns a launch, from one half of a process to the other: %s' % ', '.join(
+        '%s %+.0f [%+.0f, %+.0f]' % (name, *difference(values, [0])) for name, values in more.items()))
+    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % difference(more['active'], more['floor']))
 
 
 def parse_arguments():
@@ -380,7 +384,7 @@ def parse_arguments():
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
-    parser.add_argument('--launch-runs', type=int, default=20, help='of each mode, 120,000 launches before and after')
+    parser.add_argument('--launch-runs', type=int, default=20, help='twice of plain and idle')
     parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
     return parser.parse_args()
 
@@ -398,12 +402,10 @@ def main():
         with open(os.path.join(args.outdir, 'steps.json'), 'w') as log:
             json.dump([one.rounds for one in sets + idle], log)
 
-    print('step time to that of the same process before (95 % interval): 10th percentile, 25th percentile')
     if idle:
         measure_idle(idle, args.rounds // 2, rng)
         save()
-        for mode in IDLE:
-            print_ratios(mode + ', loaded', idle, change(mode, 'active'))
+        print_idle(idle)
     if sets:
         measure_windows(sets, args.rounds, rng, save)
         at_end = {name: worker.ask('memory') for name, worker in sets[0].workers.items()}

@@ -1,11 +1,10 @@
 """One process of the bench: trains the GPT of gpt.py in blocks, as bench.py tells it on stdin.
 
-usage: bench_worker.py plain|MODE of floor.c, see FLOORS|gtrace|late|MODE of torch.profiler, see PROFILERS
+usage: bench_worker.py plain|MODE of floor.c, see FLOORS|gtrace|MODE of torch.profiler, see PROFILERS
 
 A command is a line of JSON, the answer another one: {"op": "block", "steps": N} trains N steps and
 answers with their milliseconds. Under gtrace every step is marked by gtrace_step(), so that
-the schedule, not this program, opens the windows; "mark" is the number of marks made so far. late is under
-gtrace, whose doors are hidden from it: {"op": "load"} loads the library, as CUDA would have at its start.
+the schedule, not this program, opens the windows; "mark" is the number of marks made so far.
 """
 import ctypes
 import json
@@ -53,7 +52,7 @@ class Worker:
         self.data = torch.randint(0, 1024, (8, 129), device='cuda')
         self.mark = None
         if kind == 'gtrace':
-            self.mark = self.load().gtrace_inject_step
+            self.mark = ctypes.CDLL(os.environ['GTRACE_INJECTION']).gtrace_inject_step
         if kind in FLOORS:
             self.floor = ctypes.CDLL(os.environ['BENCH_FLOOR'])
             assert self.floor.floor_init() == 0
@@ -62,18 +61,6 @@ class Worker:
         for _ in range(40):
             self.step()
         torch.cuda.synchronize()
-
-    @staticmethod
-    def load():
-        return ctypes.CDLL(os.environ['GTRACE_INJECTION'])
-
-    def attach(self):
-        assert not self.mark
-        library = self.load()
-        library.InitializeInjection()
-        assert library.gtrace_inject_start(0), 'not traced'
-        self.mark = library.gtrace_inject_step
-        return memory()
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
@@ -140,8 +127,6 @@ def main():
             answer = worker.traced(command['steps'], command['op'] == 'exported')
         elif command['op'] == 'pin':
             answer = pin(command['cpus'])
-        elif command['op'] == 'load':
-            answer = worker.attach()
         else:
             answer = memory()
         answer['marks'] = worker.marks
