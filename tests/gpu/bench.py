@@ -27,7 +27,6 @@ import statistics
 import subprocess
 import sys
 
-DOORS = ('CUDA_INJECTION64_PATH', 'NVTX_INJECTION64_PATH', 'PYTHONPATH')
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 6       # of a block; the first is dropped
 PLAIN_EVERY = 4     # blocks
@@ -206,24 +205,17 @@ def files_of(sets, mode, outdir):
     return found
 
 
-def launches(gtrace, binary, floor, outdir, runs):
-    """Host ns of a launch of an empty kernel, of each run in its two halves, between which a window opens; gtrace is
-    idle from the start."""
-    hidden = ['env', *[word for name in DOORS for word in ('-u', name)]]
-
-    def run(name, *options):
-        return [gtrace, 'run', '-q', '-o', outdir, '-n', name, '--force', *options, '--']
-
-    command = [binary, '120000']
+def launches(programs, runs):
+    """Host ns of a launch of an empty kernel, of each run before, while and after it is traced."""
+    args = programs.args
+    command = [args.launches, '120000']
     modes = {'plain': command,
-             'idle': [*run('idle', '--step-source', 'api'), *command],
-             'floor': [*command, floor],
-             'active': [*run('launch', '--step-source', 'none', '--activities', 'gpu'), *hidden, 'sh', '-c',
-                        'exec "$@" "$GTRACE_INJECTION"', 'sh', *command]}
+             'floor': [*command, os.path.abspath(args.floor)],
+             'gtrace': [*programs.gtrace_run('launch', ['--wait', '0', '--active', '1', *WINDOWS['gtrace']]), *command],
+             **{name: [*programs.gtrace_run('never', options), *command] for name, options in IDLE.items()}}
     found = {name: [] for name in modes}
     for number in range(runs):
-        # What is expected to be the least needs the most runs.
-        order = ['plain', 'idle'] * 2 + ['floor', 'active']
+        order = [*modes, 'plain', *IDLE]    # what is expected to be the least needs the most runs
         for name in random.Random(number).sample(order, len(order)):
             out = subprocess.run(modes[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
             found[name].append([float(word) for word in out.stdout.split()[1:]])
@@ -366,13 +358,14 @@ def print_after_steps(programs, pairs, count):
 
 
 def print_launches(found):
-    whole = {name: [statistics.fmean(halves) for halves in found[name]] for name in ('plain', 'idle')}
-    more = {name: [after - before for before, after in halves] for name, halves in found.items()}
-    print('ns a launch: plain %.0f, idle %+.0f [%+.0f, %+.0f]' % (
-        statistics.median(whole['plain']), *difference(whole['idle'], whole['plain'])))
-    print('ns a launch, from one half of a process to the other: %s' % ', '.join(
-        '%s %+.0f [%+.0f, %+.0f]' % (name, *difference(values, [0])) for name, values in more.items()))
-    print('ns a launch, active over floor: %+.0f [%+.0f, %+.0f]' % difference(more['active'], more['floor']))
+    whole = {name: [statistics.fmean(parts) for parts in found[name]] for name in ('plain', *IDLE)}
+    print('ns a launch: plain %.0f, %s' % (statistics.median(whole['plain']), ', '.join(
+        '%s %+.0f [%+.0f, %+.0f]' % (name, *difference(whole[name], whole['plain'])) for name in IDLE)))
+    for part, when in (1, 'while traced'), (2, 'after'):
+        more = {name: [parts[part] - parts[0] for parts in found[name]] for name in found}
+        print('ns a launch, %s: %s; gtrace over floor %+.0f [%+.0f, %+.0f]' % (when, ', '.join(
+            '%s %+.0f [%+.0f, %+.0f]' % (name, *difference(values, [0])) for name, values in more.items()),
+            *difference(more['gtrace'], more['floor'])))
 
 
 def parse_arguments():
@@ -384,7 +377,7 @@ def parse_arguments():
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
-    parser.add_argument('--launch-runs', type=int, default=20, help='twice of plain and idle')
+    parser.add_argument('--launch-runs', type=int, default=20, help='twice of plain and of idle ones')
     parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
     return parser.parse_args()
 
@@ -418,7 +411,7 @@ def main():
     if 'after' in args.parts:
         print_after_steps(programs, args.sets, args.windows)
     if 'launches' in args.parts:
-        print_launches(launches(args.gtrace, args.launches, os.path.abspath(args.floor), args.outdir, args.launch_runs))
+        print_launches(launches(programs, args.launch_runs))
 
 
 if __name__ == '__main__':

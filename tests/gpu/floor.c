@@ -1,7 +1,7 @@
 /*
  * floor.c - the least a CUPTI tracer can do: GPU activity kinds only, records thrown away; and the
  * least that can see torch's operators: an observer that does nothing. The bench compares gtrace
- * with both. Loaded by ctypes.
+ * with both.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -79,7 +79,6 @@ static void op_ends(const void *function, void *context)
 	(void)function, (void)context;
 }
 
-int InitializeInjection(void);
 int floor_init(void);
 int floor_observe(int inputs);
 void floor_observer(int on);
@@ -154,14 +153,6 @@ int floor_off(void)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		res |= disable(kinds[i]);
 	return res | flush(0);
-}
-
-/* As CUDA_INJECTION64_PATH: the floor from the start of a program to its end. */
-int InitializeInjection(void)
-{
-	if (!floor_init())
-		floor_on();
-	return 1;
 }
 
 long floor_records(void)

@@ -1,12 +1,11 @@
 /*
- * launches.c - host time of a kernel launch, over many launches of an empty kernel, before and
- * after a library has been loaded as CUDA loads one: equal processes differ by more than what is to
- * be measured.
+ * launches.c - host time of a kernel launch, over many launches of an empty kernel, before, while
+ * and after it is traced: equal processes differ by more than what is to be measured.
  *
- * usage: launches LAUNCHES [LIBRARY]
- * prints one line: LAUNCHES, then the 10th percentile of ns a launch over batches of 1000, before
- * and after. Without LIBRARY nothing is loaded. Driver API only, so that it runs with nothing but
- * the driver.
+ * usage: launches LAUNCHES [FLOOR_SO]
+ * prints one line: LAUNCHES, then the 10th percentile of ns a launch over batches of 1000, before,
+ * while and after. Traced is by FLOOR_SO, or by gtrace with --wait 0 --active 1. Driver API only,
+ * so that it runs with nothing but the driver.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,6 +14,8 @@
 #include <time.h>
 
 #include <cuda.h>
+
+#include "gtrace.h"
 
 #define BATCH 1000
 
@@ -44,16 +45,15 @@ static void must(CUresult res, const char *what)
 	exit(1);
 }
 
-/* What CUDA does with CUDA_INJECTION64_PATH. */
-static void load(const char *path)
+static void call(const char *path, const char *name)
 {
 	void *library = dlopen(path, RTLD_NOW);
-	int (*initialize)(void) = library ? dlsym(library, "InitializeInjection") : NULL;
+	int (*function)(void) = library ? (int (*)(void))dlsym(library, name) : NULL;
 
-	if (!initialize || !initialize()) {
-		fprintf(stderr, "launches: %s: it cannot be loaded\n", path);
-		exit(1);
-	}
+	if (function && !function())
+		return;
+	fprintf(stderr, "launches: %s of %s failed\n", name, path);
+	exit(1);
 }
 
 static double launch(CUfunction kernel, double *ns, long batches)
@@ -75,7 +75,7 @@ static double launch(CUfunction kernel, double *ns, long batches)
 int main(int argc, char **argv)
 {
 	long batches = argc > 1 ? atol(argv[1]) / BATCH : 0;
-	double *ns = calloc((size_t)(batches > 0 ? batches : 1), sizeof(*ns)), before;
+	double *ns = calloc((size_t)(batches > 0 ? batches : 1), sizeof(*ns));
 	CUdevice device;
 	CUcontext context;
 	CUmodule module;
@@ -89,10 +89,17 @@ int main(int argc, char **argv)
 	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	must(cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	must(cuModuleGetFunction(&kernel, module, "empty_kernel"), "cuModuleGetFunction");
-	before = launch(kernel, ns, batches);
+	printf("%ld %.1f ", batches * BATCH, launch(kernel, ns, batches));
+	if (argc > 2) {
+		call(argv[2], "floor_init");
+		call(argv[2], "floor_on");
+	}
+	gtrace_step(); /* ends the step that is skipped */
+	gtrace_step(); /* ends the warm-up */
+	printf("%.1f ", launch(kernel, ns, batches));
 	if (argc > 2)
-		load(argv[2]);
-	printf("%ld %.1f ", batches * BATCH, before);
+		call(argv[2], "floor_off");
+	gtrace_step();
 	printf("%.1f\n", launch(kernel, ns, batches));
 	free(ns);
 	return 0;
