@@ -198,24 +198,24 @@ void gt_rec_write_calls(struct gt_recorder *rec, uint64_t pos)
 
 void gt_rec_heard(struct gt_recorder *rec, uint32_t correlation)
 {
-	struct gt_heard *heard = &rec->heard[rec->cached_cycle % ARRAY_SIZE(rec->heard)];
+	uint64_t cycle = rec->cached_cycle;
+	struct gt_window *window = cycle < GT_WHOLE_ID ? gt_windows_by_id(rec, (uint32_t)cycle)
+						       : NULL;
+	struct gt_heard *heard = window ? &window->heard
+					: &rec->heard[cycle % ARRAY_SIZE(rec->heard)];
 
 	if (rec->whole_mode || !rec->cached_armed)
 		return;
-	if (!heard->any || heard->cycle != rec->cached_cycle)
-		*heard = (struct gt_heard){ rec->cached_cycle, correlation, true };
+	if (!heard->any || heard->cycle != cycle)
+		*heard = (struct gt_heard){ cycle, correlation, true };
 	else if (is_newer(heard->oldest, correlation))
 		heard->oldest = correlation;
 }
 
 /* Was this launched before the target switched on for this window? */
-static bool is_older(const struct gt_recorder *rec, const struct gt_window *window,
-		     const struct gt_orphan *orphan)
+static bool is_older(const struct gt_window *window, const struct gt_orphan *orphan)
 {
-	const struct gt_heard *heard = &rec->heard[window->id % ARRAY_SIZE(rec->heard)];
-
-	return window->id != GT_WHOLE_ID && heard->any && heard->cycle == window->id &&
-	       is_newer(heard->oldest, orphan->record.op.correlation);
+	return window->heard.any && is_newer(window->heard.oldest, orphan->record.op.correlation);
 }
 
 /* Nobody will call for it any more. Work of a window counts, other work is none of ours. */
@@ -226,7 +226,7 @@ static void give_up_orphan(struct gt_recorder *rec, const struct gt_orphan *orph
 	if (!orphan->entry.linked || orphan->record.type != GT_RECORD_GPU)
 		return;
 	window = gt_windows_of_time(rec, orphan->record.op.start_ns);
-	if (!window || is_older(rec, window, orphan))
+	if (!window || is_older(window, orphan))
 		return;
 	window->gpu_without_launch++;
 	gt_window_gpu(rec, window, &orphan->record.op, NULL);
@@ -286,7 +286,7 @@ static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *w
 
 		if (orphan->entry.linked && orphan->record.type == GT_RECORD_GPU &&
 		    start_ns >= window->start_ns && start_ns < window->end_ns &&
-		    !is_older(rec, window, orphan))
+		    !is_older(window, orphan))
 			return true;
 	}
 	return false;
@@ -333,8 +333,13 @@ void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window)
 	}
 }
 
-void gt_rec_forget(struct gt_recorder *rec, uint64_t step)
+void gt_rec_forget(struct gt_recorder *rec)
 {
+	uint64_t step = UINT64_MAX;
+	size_t i;
+
+	for (i = 0; i < rec->window_count; i++)
+		step = GT_MIN(step, rec->windows[i]->since_step);
 	while (rec->launches.tail < rec->launches.head) {
 		struct gt_launch *launch = gt_ring_at(&rec->launches, rec->launches.tail);
 

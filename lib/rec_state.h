@@ -71,9 +71,10 @@ struct gt_window {
 	uint64_t number; /* of its file, from 1 */
 	uint64_t first_step;
 	uint64_t last_step;
-	uint64_t start_ns; /* first_step began */
-	uint64_t end_ns;   /* last_step ended; UINT64_MAX: not known yet */
-	uint64_t last_ns;  /* latest host time in it */
+	uint64_t since_step; /* launches since then may be of work that runs in the window */
+	uint64_t start_ns;   /* first_step began */
+	uint64_t end_ns;     /* last_step ended; UINT64_MAX: not known yet */
+	uint64_t last_ns;    /* latest host time in it */
 
 	bool own_steps;         /* it is a captured range, divided by the program's own steps */
 	uint64_t own_first;     /* of these the first */
@@ -87,6 +88,7 @@ struct gt_window {
 	bool left_out;   /* all of it was: there is no file */
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
+	struct gt_heard heard;
 	uint64_t waiting;        /* launches (not graphs) without a record */
 	uint64_t graphs;         /* graph launches */
 	struct gt_range **steps; /* open ones, in order */
@@ -158,7 +160,7 @@ struct gt_recorder {
 	struct gt_range_history history; /* in the fall-back mode */
 	struct gt_ring launches;
 	struct gt_ring orphans;
-	struct gt_heard heard[2]; /* of a cycle, at its number modulo 2 */
+	struct gt_heard heard[2]; /* of cycles without a window so far, at their number modulo 2 */
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in the order they were opened */
 	size_t window_count;
@@ -378,8 +380,8 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record);
  */
 bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
 		    bool wait_for_launches);
-/* Forget launches of steps before this one, but for open windows: their ids can come again. */
-void gt_rec_forget(struct gt_recorder *rec, uint64_t step);
+/* Forget launches that are of use to no open window: their ids can come again. */
+void gt_rec_forget(struct gt_recorder *rec);
 /* The window is about to be complete: write and count what has no other half. */
 void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window);
 /* When the oldest launch that waits for its work began. */

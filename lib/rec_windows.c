@@ -155,7 +155,10 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (yield)
 		gt_window_hear_yield(window, yield);
 	gt_window_hear_close(rec, window);
-	gt_rec_forget(rec, first - GT_MIN(first, pos->warmup + 1));
+	window->since_step = first - GT_MIN(first, pos->warmup + 1);
+	if (rec->heard[pos->cycle % ARRAY_SIZE(rec->heard)].cycle == pos->cycle)
+		window->heard = rec->heard[pos->cycle % ARRAY_SIZE(rec->heard)];
+	gt_rec_forget(rec);
 	return window;
 }
 

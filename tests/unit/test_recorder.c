@@ -183,6 +183,35 @@ static void warmup_in_flight(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
+/* The GPU is so far behind that several windows wait when the first records come. */
+static void work_behind_several_windows(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .warmup = 1, .active = 1, .repeat = 0 };
+	start();
+	for (i = 0; i < 8; i++) {
+		if (i)
+			step(i);
+		ab_launch(&ab, MAIN, i, 100 + i, AB_MS(10 * i + 1));
+	}
+	drain(75);
+	ab_kernel(&ab, 99, AB_MS(11)); /* queued before CUPTI was on */
+	for (i = 0; i < 8; i++)
+		ab_kernel(&ab, 100 + i, AB_MS(10 * i + 12)); /* that of a warm-up in its window */
+	ab_flush(&ab);
+	drain(100);
+	finish(false, 500);
+	assert_int_equal(fake_count, 4);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(fake_traces[i].health.gpu_without_launch, 0);
+		assert_int_equal(fake_traces[i].gpu_count, 1);
+		assert_non_null(gpu_of(&fake_traces[i], 101 + 2 * i));
+		assert_true(fake_traces[i].health.complete);
+	}
+}
+
 static void only_active_steps_make_files(void **state)
 {
 	(void)state;
@@ -343,6 +372,7 @@ int main(void)
 		TEST(unnamed),
 		TEST(launched_before_recording),
 		TEST(warmup_in_flight),
+		TEST(work_behind_several_windows),
 		TEST(only_active_steps_make_files),
 		TEST(cycles),
 		TEST(many_windows),
