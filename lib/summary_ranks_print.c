@@ -222,8 +222,11 @@ static void put_verdict(const struct gt_summary_ranks *ranks, const char *line, 
 	if (ranks->twice)
 		gt_buf_printf(
 			out,
-			"%swarning: %llu of the files repeat the rank of another, the first %lld\n",
-			line, (unsigned long long)ranks->twice, (long long)ranks->first_twice);
+			"%swarning: %llu %s of a rank that another file has, too, the first of "
+			"rank "
+			"%lld: files of several programs or runs are to be summarised apart\n",
+			line, (unsigned long long)ranks->twice,
+			ranks->twice == 1 ? "file is" : "files are", (long long)ranks->first_twice);
 }
 
 static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
