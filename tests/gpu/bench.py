@@ -208,7 +208,7 @@ def files_of(sets, mode, outdir):
 def launches(programs, runs):
     """Host ns of a launch of an empty kernel, of each run before, while and after it is traced."""
     args = programs.args
-    command = [args.launches, '120000']
+    command = [args.launches, '40000']
     modes = {'plain': command,
              'floor': [*command, os.path.abspath(args.floor)],
              'gtrace': [*programs.gtrace_run('launch', ['--wait', '0', '--active', '1', *WINDOWS['gtrace']]), *command],
@@ -219,6 +219,8 @@ def launches(programs, runs):
         for name in random.Random(number).sample(order, len(order)):
             out = subprocess.run(modes[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
             found[name].append([float(word) for word in out.stdout.split()[1:]])
+        with open(os.path.join(args.outdir, 'launches.json'), 'w') as log:
+            json.dump(found, log)
     return found
 
 
@@ -377,7 +379,7 @@ def parse_arguments():
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
-    parser.add_argument('--launch-runs', type=int, default=20, help='twice of plain and of idle ones')
+    parser.add_argument('--launch-runs', type=int, default=30, help='twice of plain and of idle ones')
     parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
     return parser.parse_args()
 
