@@ -203,6 +203,23 @@ def repeat_10(run):
 
 
 @case
+def gpu_behind(run):
+    """Windows end, and the next ones open, long before the GPU comes to their work."""
+    traces = run.run('behind', check_ops.schedule(check_ops.WINDOWS), run.python('programs.py', 'behind', check_ops.STEPS))
+    assert len(traces) == check_ops.WINDOWS, len(traces)
+    behind = []
+    for trace in traces:
+        trace.expect_whole(check_ops.ACTIVE)
+        end = max(e['ts'] + e['dur'] for e in trace.events if e['name'] in trace.steps and e['cat'] == 'user_annotation')
+        behind.append(max(e['ts'] for e in trace.kernels) - end)
+    assert len({len(trace.kernels) for trace in traces}) == 1, [len(trace.kernels) for trace in traces]
+    period = check_ops.PERIOD * 10e3    # us, at least
+    assert max(behind) > period, behind
+    return '%d kernels a window, the last begins %s ms after its end' % (
+        len(traces[0].kernels), ' '.join('%.0f' % (us / 1e3) for us in behind))
+
+
+@case
 def compiled(run):
     trace, = run.run('compile', ['--skip-first', '4'], run.python('gpt.py', '--mode', 'compile', '--steps', 14), 300)
     trace.expect_whole()

@@ -8,6 +8,7 @@ key_averages() are written there as JSON, of rank R into OUT.R. NAME is a functi
 import json
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -47,6 +48,20 @@ def item():
         step()
         return noise.item()     # waits
     return step_and_wait
+
+
+def behind():
+    """The GPU takes longer for a step than the processor, which never waits for it."""
+    model = nn.Sequential(*(nn.Linear(8192, 8192, bias=False) for _ in range(4))).cuda().bfloat16()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    data = torch.randn(16384, 8192, device='cuda', dtype=torch.bfloat16)
+
+    def step():
+        time.sleep(.01)
+        optimizer.zero_grad()
+        model(data).mean().backward()
+        optimizer.step()
+    return step
 
 
 def compiled():
