@@ -311,6 +311,18 @@ bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *windo
 	return !wait_for_launches || !has_orphans(rec, window);
 }
 
+/* May GPU work of this time be of an older window, which still waits for its launches? */
+static bool is_of_older(const struct gt_recorder *rec, const struct gt_window *window,
+			uint64_t start_ns)
+{
+	size_t i;
+
+	for (i = 0; rec->windows[i] != window; i++)
+		if (rec->windows[i]->start_ns <= start_ns)
+			return true;
+	return false;
+}
+
 void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window)
 {
 	uint64_t pos;
@@ -329,6 +341,8 @@ void gt_rec_give_up(struct gt_recorder *rec, struct gt_window *window)
 			continue;
 		if (start_ns >= window->start_ns)
 			give_up_orphan(rec, orphan);
+		else if (is_of_older(rec, window, start_ns))
+			continue;
 		gt_ring_unlink(&rec->orphans, orphan);
 	}
 }

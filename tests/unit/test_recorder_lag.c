@@ -1,0 +1,44 @@
+/* The GPU runs steps behind the processor: records come late, in batches, in an unlucky order. */
+#include "base.h"
+#include "recorder_rig.h"
+
+/* Its end leaves GPU work of the one before alone, which has yet to find its launch. */
+static void second_window_takes_nothing(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1, .repeat = 2 };
+	start();
+	ab_launch(&ab, MAIN, 0, 1, AB_MS(1));
+	step(1);
+	ab_launch(&ab, MAIN, 1, 3, AB_MS(11));
+	steps_to(4);
+	ab_kernel(&ab, 2, AB_MS(8)); /* its launch is not written yet */
+	ab_kernel(&ab, 3, AB_MS(12));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 1, 2, 20);
+	drain(41);
+	drain(50);
+	assert_int_equal(report.closed_count, 1); /* the first one waits for 1 */
+	assert_int_equal(report.closed[0].cycle, 2);
+	ab_call(&ab, (struct ab_call){ .tid = 11,
+				       .step = 0,
+				       .correlation = 2,
+				       .klass = GT_CALL_KERNEL,
+				       .start_ns = AB_MS(7),
+				       .end_ns = AB_MS(51) });
+	ab_kernel(&ab, 1, AB_MS(51));
+	ab_flush(&ab);
+	drain(55);
+	assert_int_equal(report.closed_count, 1);
+	assert_true(report.closed[0].complete);
+	assert_int_equal(fake_traces[1].gpu_count, 2); /* of the file that was made last */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(second_window_takes_nothing),
+	};
+
+	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
+}
