@@ -195,6 +195,8 @@ struct gt_recorder {
 	struct gt_recorder_closed *closed;
 	size_t closed_count;
 	size_t closed_cap;
+	uint64_t drained_newest; /* the last cycle that is drained */
+	bool drained_untold;     /* and it was not reported: one before it may not be */
 	bool drained;
 	uint64_t drained_cycle;
 };

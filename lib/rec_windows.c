@@ -296,14 +296,30 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 	    has_all_calls(rec, window) && gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
 		window->drained = true;
 		window->drained_now_ns = rec->now_ns;
-		rec->drained = true;
-		rec->drained_cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
+		if (window->id != GT_WHOLE_ID)
+			rec->drained_newest = GT_MAX(rec->drained_newest, window->id);
+		rec->drained_untold = true;
 	}
 	if (window->drained)
 		return window->id == GT_WHOLE_ID ||
 		       gt_steps_find(&rec->steps, window->last_step + 2) ||
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
 	return (!rec->backlog && is_off(rec, window)) || since_ns >= GIVE_UP_NS;
+}
+
+/* The target listens until then: not while records of a window before it are awaited. */
+static void report_drained(struct gt_recorder *rec)
+{
+	size_t i;
+
+	if (!rec->drained_untold)
+		return;
+	for (i = 0; i < rec->window_count; i++)
+		if (rec->windows[i]->id < rec->drained_newest && !rec->windows[i]->drained)
+			return;
+	rec->drained_untold = false;
+	rec->drained = true;
+	rec->drained_cycle = rec->drained_newest;
 }
 
 void gt_windows_advance(struct gt_recorder *rec)
@@ -331,6 +347,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 		else
 			i++;
 	}
+	report_drained(rec);
 	if (rec->ranges.shared)
 		gt_ranges_settle(&rec->ranges, GT_WINDOW_NONE, gt_rec_oldest_waiting_ns(rec));
 	gt_range_history_trim(&rec->history, &rec->ranges, GT_WINDOW_NONE,

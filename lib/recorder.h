@@ -62,7 +62,10 @@ struct gt_recorder_report { /* what one drain saw */
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;    /* since the start */
 	uint64_t open_cycle; /* the oldest, from 1; 0: no window is open or draining */
-	/* Said once: every launch of drained_cycle (from 0, as on the wire) has its record. */
+	/*
+	 * Said once: every launch up to the end of drained_cycle (from 0, as on the wire) has its
+	 * record, or is given up.
+	 */
 	bool drained;
 	uint64_t drained_cycle;
 	uint64_t late; /* launches and GPU records that came after their file was complete */

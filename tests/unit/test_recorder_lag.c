@@ -2,6 +2,33 @@
 #include "base.h"
 #include "recorder_rig.h"
 
+/* The second of two windows has all its records before the first has. */
+static void second_window_is_first(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1, .repeat = 2 };
+	start();
+	ab_launch(&ab, MAIN, 0, 1, AB_MS(1));
+	step(1);
+	ab_launch(&ab, MAIN, 1, 2, AB_MS(11));
+	steps_to(2);
+	ab_kernel_on(&ab, 2, 8, AB_MS(12), AB_MS(13), 1);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 1, 10);
+	phase(GT_WHAT_CLOSE, 1, 2, 20);
+	drain(21);
+	assert_false(report.drained);
+	drain(30);
+	assert_false(report.drained); /* the target would switch off */
+	ab_kernel(&ab, 1, AB_MS(35));
+	ab_flush(&ab);
+	drain(40);
+	assert_true(report.drained);
+	assert_int_equal(report.drained_cycle, 1);
+	drain(50);
+	assert_false(report.drained);
+}
+
 /* Its end leaves GPU work of the one before alone, which has yet to find its launch. */
 static void second_window_takes_nothing(void **state)
 {
@@ -37,6 +64,7 @@ static void second_window_takes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(second_window_is_first),
 		TEST(second_window_takes_nothing),
 	};
 
