@@ -30,7 +30,7 @@ static void note_stream(struct gt_recorder *rec, const struct gt_gpu_op *op)
 /*
  * Has the launch all its GPU work, as far as one can know? A graph has any number of records: it
  * has them all when work launched later on its stream is there; or when it has one and a whole
- * further step went by.
+ * further step went by, on the GPU as well, which may be behind.
  */
 static bool has_all(const struct gt_recorder *rec, const struct gt_launch *launch)
 {
@@ -43,7 +43,9 @@ static bool has_all(const struct gt_recorder *rec, const struct gt_launch *launc
 	newest = stream_newest(rec, launch->stream);
 	if (newest && is_newer(newest, launch->entry.correlation))
 		return true;
-	return launch->worked && (uint64_t)rec->state.step >= (uint64_t)launch->step_number + 2;
+	return launch->worked && (uint64_t)rec->state.step >= (uint64_t)launch->step_number + 2 &&
+	       (uint64_t)gt_steps_at(&rec->steps, rec->newest_gpu_ns) >=
+		       (uint64_t)gt_steps_at(&rec->steps, launch->worked_ns) + 2;
 }
 
 static void let_go(struct gt_recorder *rec, struct gt_launch *launch)
@@ -56,13 +58,20 @@ static void let_go(struct gt_recorder *rec, struct gt_launch *launch)
 
 /* ---- the two halves meet ---- */
 
+static void note_work(struct gt_launch *launch, const struct gt_record *record)
+{
+	launch->worked = true;
+	if (record->type == GT_RECORD_GPU)
+		launch->worked_ns = GT_MAX(launch->worked_ns, record->op.end_ns);
+}
+
 static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_launch *launch,
 		  const struct gt_record *record)
 {
 	const struct gt_gpu_op *op = &record->op;
 	bool first = !launch->worked;
 
-	launch->worked = true;
+	note_work(launch, record);
 	launch->traced = op->kind == GT_GPU_GRAPH;
 	if (record->type == GT_RECORD_UNTIMED) {
 		rec->bad_records++;
@@ -149,8 +158,9 @@ static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 
 	while ((orphan = gt_ring_find(&rec->orphans, correlation))) {
 		gt_ring_unlink(&rec->orphans, orphan);
-		launch->worked |= !window;
-		if (window && !is_stale(&orphan->record, launch))
+		if (!window)
+			note_work(launch, &orphan->record);
+		else if (!is_stale(&orphan->record, launch))
 			match(rec, window, launch, &orphan->record);
 	}
 }
@@ -262,15 +272,18 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 
 	rec->gpu_ops++;
 	note_stream(rec, &record->op);
+	if (record->type == GT_RECORD_GPU)
+		rec->newest_gpu_ns = GT_MAX(rec->newest_gpu_ns, record->op.start_ns);
 	if (!launch) {
 		keep_orphan(rec, record);
 		return;
 	}
 	window = gt_windows_by_id(rec, launch->window);
-	launch->worked |= !window;
 	if (window)
 		match(rec, window, launch, record);
-	else if (launch->window != GT_WINDOW_NONE)
+	else
+		note_work(launch, record);
+	if (!window && launch->window != GT_WINDOW_NONE)
 		rec->late++;
 }
 

@@ -21,7 +21,7 @@
 
 #define GT_WINDOWS_MAX  16                   /* open or draining at one time */
 #define GT_WHOLE_ID     (GT_WINDOW_NONE - 1) /* id of the window that is the whole run */
-#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 52 MiB, and 8 of index */
+#define GT_LAUNCHES_MAX (UINT32_C(1) << 19)  /* that wait: 56 MiB, and 8 of index */
 #define GT_ORPHANS_MAX  (UINT32_C(1) << 16)  /* 15 MiB, and 1 of index */
 #define GT_DEVICES_KEPT 64
 
@@ -29,6 +29,7 @@ struct gt_launch {
 	struct gt_ring_entry entry;
 	uint64_t start_ns;
 	uint64_t end_ns;
+	uint64_t worked_ns;     /* end of the latest of its GPU work; 0: none so far */
 	uint64_t external_id;   /* as gt_rec_enclosing_id() has it */
 	struct gt_range *range; /* innermost PUSH, a reference; NULL once all its work is known */
 	struct gt_range *step;  /* likewise */
@@ -189,6 +190,7 @@ struct gt_recorder {
 
 	uint64_t now_ns;
 	uint64_t gpu_ops;
+	uint64_t newest_gpu_ns; /* start of the newest GPU work */
 	uint64_t bad_records;
 	uint64_t late; /* launches and GPU records for windows that were complete */
 

@@ -5,7 +5,7 @@
  * No thread, no loop; of the clocks only how far REALTIME and MONOTONIC are apart. One thread at a
  * time; the collector calls it from its worker threads.
  *
- * Memory of one process, at most, whatever it sends: 48 MiB of launches that wait for GPU work, 16
+ * Memory of one process, at most, whatever it sends: 64 MiB of launches that wait for GPU work, 16
  * MiB of GPU work that waits for its launch, 32 MiB of ranges, 64 MiB of names, 15 MiB of stacks,
  * and what 16 open files take. All of it grows with need; what does not fit is counted as lost.
  */

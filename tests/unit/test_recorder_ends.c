@@ -27,10 +27,14 @@ static void graph_of_many(void **state)
 	ab_flush(&ab);
 	close_cycle(50);
 	assert_false(report.drained); /* there may be more of it */
-	steps_to(5);
+	steps_to(7);
 	ab_kernel(&ab, 5, AB_MS(53));
 	ab_flush(&ab);
-	drain(65);
+	drain(75);
+	assert_false(report.drained); /* for all that is known the GPU is in step 5 */
+	ab_kernel_on(&ab, 9, 8, AB_MS(71), AB_MS(72), 1);
+	ab_flush(&ab);
+	drain(76);
 	assert_true(report.drained); /* a further step went by */
 	drain(200);
 	assert_int_equal(only_trace()->call_count, 1);

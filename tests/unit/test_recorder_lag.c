@@ -2,6 +2,49 @@
 #include "base.h"
 #include "recorder_rig.h"
 
+static void launch_graph(uint32_t number, uint32_t correlation, uint32_t stream, double ms)
+{
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = number,
+				       .correlation = correlation,
+				       .klass = GT_CALL_GRAPH,
+				       .stream = stream,
+				       .start_ns = AB_MS(ms) });
+}
+
+/* Half of a graph's records are in one buffer, half in the next; steps went by meanwhile. */
+static void graph_in_two_buffers(void **state)
+{
+	const struct gt_trace *trace;
+
+	(void)state;
+	start();
+	steps_to(2);
+	launch_graph(2, 1, GT_STREAM_UNKNOWN, 21);
+	steps_to(6);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	ab_kernel(&ab, 1, AB_MS(52));
+	ab_flush(&ab);
+	drain(65);
+	drain(75);
+	drain(180);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(53));
+	ab_flush(&ab);
+	drain(185);
+	/* work of a whole step later is there */
+	steps_to(9);
+	ab_kernel(&ab, 50, AB_MS(71));
+	ab_flush(&ab);
+	drain(195);
+	assert_true(report.drained);
+	drain(400);
+	trace = only_trace();
+	assert_int_equal(trace->gpu_count, 2);
+	assert_true(trace->health.complete);
+	assert_int_equal(report.late, 0);
+}
+
 /* The second of two windows has all its records before the first has. */
 static void second_window_is_first(void **state)
 {
@@ -64,6 +107,7 @@ static void second_window_takes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(graph_in_two_buffers),
 		TEST(second_window_is_first),
 		TEST(second_window_takes_nothing),
 	};
