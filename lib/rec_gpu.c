@@ -265,6 +265,15 @@ static void keep_orphan(struct gt_recorder *rec, const struct gt_record *record)
 	orphan->record = *record;
 }
 
+/* The GPU was not further than in the steps of these windows when it did this. */
+static void note_behind(struct gt_recorder *rec, const struct gt_launch *launch)
+{
+	size_t i;
+
+	for (i = rec->window_count; i-- && launch->step_number <= rec->windows[i]->last_step;)
+		rec->windows[i]->behind_now_ns = rec->now_ns;
+}
+
 void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 {
 	struct gt_launch *launch = gt_ring_find(&rec->launches, record->op.correlation);
@@ -278,6 +287,7 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 		keep_orphan(rec, record);
 		return;
 	}
+	note_behind(rec, launch);
 	window = gt_windows_by_id(rec, launch->window);
 	if (window)
 		match(rec, window, launch, record);

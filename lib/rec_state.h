@@ -84,6 +84,7 @@ struct gt_window {
 	bool told;              /* the target said so */
 	bool drained;           /* every launch has its record */
 	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
+	uint64_t behind_now_ns; /* of the last drain that read work of its steps, or earlier ones */
 	uint64_t drained_now_ns;
 	bool yielded;    /* work of its steps was the program's own profiler's */
 	bool left_out;   /* all of it was: there is no file */

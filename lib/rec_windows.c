@@ -14,7 +14,10 @@
 #define LATE_LAUNCH_NS (100 * GT_NSEC_PER_MSEC)
 /* How long a complete window waits for a step after it, to compare its own with. */
 #define STEP_AFTER_NS (100 * GT_NSEC_PER_MSEC)
-/* The target gives up after 2 s; this is for one that does not say so. */
+/*
+ * The target gives up after 2 s; this is for one that does not say so, as it goes on for the next
+ * window: from then on, or from the last sign that the GPU is still behind.
+ */
 #define GIVE_UP_NS (3 * GT_NSEC_PER_SEC)
 
 /* Of several threads' buffers one may come this much before another of the same time. */
@@ -304,6 +307,7 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		return window->id == GT_WHOLE_ID ||
 		       gt_steps_find(&rec->steps, window->last_step + 2) ||
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
+	since_ns = GT_MIN(since_ns, rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns));
 	return (!rec->backlog && is_off(rec, window)) || since_ns >= GIVE_UP_NS;
 }
 

@@ -104,12 +104,42 @@ static void second_window_takes_nothing(void **state)
 	assert_int_equal(fake_traces[1].gpu_count, 2); /* of the file that was made last */
 }
 
+/* Steps of two seconds, with the GPU three of them behind; there is always a window ahead. */
+static void seconds_behind(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .warmup = 1, .active = 1, .repeat = 3 };
+	start();
+	for (i = 0; i < 10; i++) {
+		if (i)
+			ab_step(&ab, MAIN, i, AB_MS(2000 * i));
+		if (i < 6)
+			ab_launch(&ab, MAIN, i, 100 + i, AB_MS(2000 * i + 1));
+		if (i && i % 2 == 0 && i <= 6)
+			phase(GT_WHAT_CLOSE, i / 2 - 1, i, 2000 * i);
+		if (i >= 3 && i - 3 < 6)
+			ab_kernel(&ab, 100 + i - 3, AB_MS(2000 * i + 1));
+		ab_flush(&ab);
+		for (uint32_t j = 1; j < 20; j++)
+			drain(2000 * i + 100 * j);
+	}
+	finish(false, 30000);
+	assert_int_equal(fake_count, 3);
+	for (i = 0; i < 3; i++) {
+		assert_true(fake_traces[i].health.complete);
+		assert_int_equal(fake_traces[i].gpu_count, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(graph_in_two_buffers),
 		TEST(second_window_is_first),
 		TEST(second_window_takes_nothing),
+		TEST(seconds_behind),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
