@@ -7,6 +7,8 @@
 
 /* GPU work this long before its launch belongs to another one of the same, reused id. */
 #define STALE_NS (10 * GT_NSEC_PER_SEC)
+/* Without a further step: no work of the window has come for so long. */
+#define GRAPH_QUIET_NS (100 * GT_NSEC_PER_MSEC)
 
 /* Correlation ids rise, and wrap. */
 static bool is_newer(uint32_t correlation, uint32_t than)
@@ -315,6 +317,15 @@ static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *w
 	return false;
 }
 
+/* A graph that has work has had no more of it for some time. */
+static bool is_quiet(const struct gt_recorder *rec, const struct gt_window *window,
+		     const struct gt_launch *launch)
+{
+	uint64_t since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns);
+
+	return launch->worked && since_ns >= GRAPH_QUIET_NS;
+}
+
 bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
 		    bool wait_for_launches)
 {
@@ -328,7 +339,7 @@ bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *windo
 		const struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
 
 		if (launch->window == window->id && launch->graph && !has_all(rec, launch) &&
-		    !(one_does && launch->worked))
+		    !(one_does && is_quiet(rec, window, launch)))
 			return false;
 	}
 	return !wait_for_launches || !has_orphans(rec, window);

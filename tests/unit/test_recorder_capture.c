@@ -258,6 +258,36 @@ static void graph_at_the_end(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* The GPU is behind: its records begin to come long after the range's end. */
+static void graph_comes_late(void **state)
+{
+	(void)state;
+	begin_captured();
+	mark(10);
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = 2,
+				       .correlation = 5,
+				       .stream = 7,
+				       .klass = GT_CALL_GRAPH,
+				       .start_ns = AB_MS(12) });
+	mark(40);
+	phase(GT_WHAT_CLOSE, 0, 3, 41);
+	drain(45);
+	ab_kernel(&ab, 5, AB_MS(130));
+	ab_flush(&ab);
+	drain(150);
+	drain(160);
+	assert_false(report.drained);
+	ab_kernel(&ab, 5, AB_MS(160));
+	ab_flush(&ab);
+	drain(170);
+	drain(280);
+	assert_true(report.drained);
+	drain(400);
+	assert_true(only_trace()->health.complete);
+	assert_int_equal(only_trace()->gpu_count, 2);
+}
+
 static void op_of_main(double ms)
 {
 	ab_op(&ab, (struct ab_op){ .tid = MAIN,
@@ -327,6 +357,7 @@ int main(void)
 		TEST(another_source_within),
 		TEST(ranges_take_over),
 		TEST(graph_at_the_end),
+		TEST(graph_comes_late),
 		TEST(own_steps_divide_functions),
 		TEST(killed_within),
 	};
