@@ -320,8 +320,12 @@ static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, 
 		const struct gt_ev *ev;
 		int rc;
 
-		/* A long recording is read at once: its launches must not pile up. */
-		while (rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH &&
+		/*
+		 * A long recording is read at once: its launches must not pile up. In the fall-back
+		 * mode they do not come from events, and records are calls, which are read later.
+		 */
+		while (!rec->fallback &&
+		       rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH &&
 		       records->next < records->count)
 			read_next_records(rec, records);
 		gt_arena_events(rec->arena, &chunks[i], GT_PASS_EVENTS, &cur);

@@ -94,11 +94,35 @@ static void fallback_without_records(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+/* However many launches wait, calls are read before their records are thrown away. */
+static void calls_behind_many_launches(void **state)
+{
+	enum { MANY = 270000 };
+	uint32_t i;
+
+	(void)state;
+	start_fallback();
+	steps_to(2);
+	for (i = 1; i <= MANY; i++) {
+		ab_api(&ab, true, LAUNCH, MAIN, i, AB_MS(21) + i * 10, AB_MS(21) + i * 10 + 5);
+		if (i % 50000 == 0 || i == MANY) {
+			ab_flush(&ab);
+			drain(25);
+		}
+	}
+	steps_to(3);
+	ab_api(&ab, true, SYNC, MAIN, MANY + 1, AB_MS(31), AB_MS(32));
+	ab_flush(&ab);
+	drain(35);
+	assert_non_null(call_of(only_trace(), MANY + 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(fallback),
 		TEST(fallback_without_records),
+		TEST(calls_behind_many_launches),
 	};
 
 	return cmocka_run_group_tests_name("recorder_fallback", tests, NULL, NULL);
