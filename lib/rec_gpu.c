@@ -7,8 +7,12 @@
 
 /* GPU work this long before its launch belongs to another one of the same, reused id. */
 #define STALE_NS (10 * GT_NSEC_PER_SEC)
-/* Without a further step: no work of the window has come for so long. */
-#define GRAPH_QUIET_NS (100 * GT_NSEC_PER_MSEC)
+/*
+ * A graph that has work has all of it when none has come for so long; of a captured range, behind
+ * which there need not be a further step, sooner.
+ */
+#define GRAPH_QUIET_NS    (2 * GT_NSEC_PER_SEC)
+#define CAPTURED_QUIET_NS (100 * GT_NSEC_PER_MSEC)
 
 /* Correlation ids rise, and wrap. */
 static bool is_newer(uint32_t correlation, uint32_t than)
@@ -267,13 +271,16 @@ static void keep_orphan(struct gt_recorder *rec, const struct gt_record *record)
 	orphan->record = *record;
 }
 
-/* The GPU was not further than in the steps of these windows when it did this. */
-static void note_behind(struct gt_recorder *rec, const struct gt_launch *launch)
+/* How far the GPU is, for windows that wait for it. */
+static void note_place(struct gt_recorder *rec, const struct gt_launch *launch,
+		       const struct gt_gpu_op *op)
 {
-	size_t i;
-
-	for (i = rec->window_count; i-- && launch->step_number <= rec->windows[i]->last_step;)
-		rec->windows[i]->behind_now_ns = rec->now_ns;
+	for (size_t i = 0; i < rec->window_count; i++) {
+		if (launch->step_number <= rec->windows[i]->last_step)
+			rec->windows[i]->behind_now_ns = rec->now_ns;
+		else if (op->kind == GT_GPU_KERNEL) /* copies can be ahead, on their stream */
+			rec->windows[i]->overtaken = true;
+	}
 }
 
 void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
@@ -289,7 +296,7 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 		keep_orphan(rec, record);
 		return;
 	}
-	note_behind(rec, launch);
+	note_place(rec, launch, &record->op);
 	window = gt_windows_by_id(rec, launch->window);
 	if (window)
 		match(rec, window, launch, record);
@@ -317,20 +324,18 @@ static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *w
 	return false;
 }
 
-/* A graph that has work has had no more of it for some time. */
 static bool is_quiet(const struct gt_recorder *rec, const struct gt_window *window,
 		     const struct gt_launch *launch)
 {
-	uint64_t since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns);
+	uint64_t quiet_ns = window->own_steps ? CAPTURED_QUIET_NS : GRAPH_QUIET_NS;
 
-	return launch->worked && since_ns >= GRAPH_QUIET_NS;
+	return launch->worked &&
+	       rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns) >= quiet_ns;
 }
 
 bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
 		    bool wait_for_launches)
 {
-	/* Behind a captured range there need not be a further step. */
-	bool one_does = window->own_steps && !wait_for_launches;
 	uint64_t pos;
 
 	if (window->waiting)
@@ -339,7 +344,7 @@ bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *windo
 		const struct gt_launch *launch = gt_ring_at(&rec->launches, pos);
 
 		if (launch->window == window->id && launch->graph && !has_all(rec, launch) &&
-		    !(one_does && is_quiet(rec, window, launch)))
+		    (wait_for_launches || !is_quiet(rec, window, launch)))
 			return false;
 	}
 	return !wait_for_launches || !has_orphans(rec, window);

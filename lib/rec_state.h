@@ -85,6 +85,7 @@ struct gt_window {
 	bool drained;           /* every launch has its record */
 	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
 	uint64_t behind_now_ns; /* of the last drain that read work of its steps, or earlier ones */
+	bool overtaken;         /* kernels of later steps were read */
 	uint64_t drained_now_ns;
 	bool yielded;    /* work of its steps was the program's own profiler's */
 	bool left_out;   /* all of it was: there is no file */
@@ -198,8 +199,8 @@ struct gt_recorder {
 	struct gt_recorder_closed *closed;
 	size_t closed_count;
 	size_t closed_cap;
-	uint64_t drained_newest; /* the last cycle that is drained */
-	bool drained_untold;     /* and it was not reported: one before it may not be */
+	uint64_t over_cycles;    /* the last of them is drained, given up or unknown */
+	uint64_t drained_cycles; /* so many were reported: all before it have to be, too */
 	bool drained;
 	uint64_t drained_cycle;
 };

@@ -15,10 +15,12 @@
 /* How long a complete window waits for a step after it, to compare its own with. */
 #define STEP_AFTER_NS (100 * GT_NSEC_PER_MSEC)
 /*
- * The target gives up after 2 s; this is for one that does not say so, as it goes on for the next
- * window: from then on, or from the last sign that the GPU is still behind.
+ * So long GPU work is awaited from the window's end on, or from the last sign that the GPU is still
+ * behind. There is none while it does what was launched before the target listened: as a program
+ * can be ahead by 1024 launches, kernels of 10 ms each are 10 s.
  */
-#define GIVE_UP_NS (3 * GT_NSEC_PER_SEC)
+#define SILENT_NS    (10 * GT_NSEC_PER_SEC)
+#define OVERTAKEN_NS (2 * GT_NSEC_PER_SEC) /* the GPU is seen to be further */
 
 /* Of several threads' buffers one may come this much before another of the same time. */
 #define API_LAG_NS (20 * GT_NSEC_PER_MSEC)
@@ -229,6 +231,14 @@ static void leave_window(struct gt_recorder *rec, struct gt_window *window)
 	gt_ranges_move_shared(&rec->ranges, window->id, GT_WINDOW_NONE, window->end_ns);
 }
 
+/* The target need not listen for its sake any more. */
+static void note_over(struct gt_recorder *rec, const struct gt_window *window)
+{
+	uint64_t cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
+
+	rec->over_cycles = GT_MAX(rec->over_cycles, cycle + 1);
+}
+
 static void remove_window(struct gt_recorder *rec, struct gt_window *window, const char *why)
 {
 	size_t i;
@@ -242,6 +252,7 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
 	gt_range_history_trim(&rec->history, &rec->ranges, window->id, 0);
 	gt_ranges_settle(&rec->ranges, window->id, 0);
 	gt_window_finish_file(rec, window, why);
+	note_over(rec, window);
 	if (window == rec->whole) {
 		rec->whole = NULL;
 		rec->whole_done = true;
@@ -299,16 +310,26 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 	    has_all_calls(rec, window) && gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
 		window->drained = true;
 		window->drained_now_ns = rec->now_ns;
-		if (window->id != GT_WHOLE_ID)
-			rec->drained_newest = GT_MAX(rec->drained_newest, window->id);
-		rec->drained_untold = true;
+		note_over(rec, window);
 	}
 	if (window->drained)
 		return window->id == GT_WHOLE_ID ||
 		       gt_steps_find(&rec->steps, window->last_step + 2) ||
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
 	since_ns = GT_MIN(since_ns, rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns));
-	return (!rec->backlog && is_off(rec, window)) || since_ns >= GIVE_UP_NS;
+	return (!rec->backlog && is_off(rec, window)) ||
+	       since_ns >= (window->overtaken ? OVERTAKEN_NS : SILENT_NS);
+}
+
+/* The target waits for a window of which no event was read: they were lost. */
+static void note_unseen(struct gt_recorder *rec)
+{
+	const struct gt_msg_phase *close = &rec->close;
+
+	if (close->hdr.type && !rec->whole_mode && !rec->backlog && close->cycle >= rec->next_id &&
+	    close->cycle < GT_WHOLE_ID &&
+	    rec->now_ns - GT_MIN(rec->now_ns, close->time_ns) >= LATE_LAUNCH_NS)
+		rec->over_cycles = GT_MAX(rec->over_cycles, close->cycle + 1);
 }
 
 /* The target listens until then: not while records of a window before it are awaited. */
@@ -316,14 +337,14 @@ static void report_drained(struct gt_recorder *rec)
 {
 	size_t i;
 
-	if (!rec->drained_untold)
+	if (rec->drained_cycles >= rec->over_cycles)
 		return;
 	for (i = 0; i < rec->window_count; i++)
-		if (rec->windows[i]->id < rec->drained_newest && !rec->windows[i]->drained)
+		if (rec->windows[i]->id < rec->over_cycles && !rec->windows[i]->drained)
 			return;
-	rec->drained_untold = false;
+	rec->drained_cycles = rec->over_cycles;
 	rec->drained = true;
-	rec->drained_cycle = rec->drained_newest;
+	rec->drained_cycle = rec->over_cycles - 1;
 }
 
 void gt_windows_advance(struct gt_recorder *rec)
@@ -351,6 +372,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 		else
 			i++;
 	}
+	note_unseen(rec);
 	report_drained(rec);
 	if (rec->ranges.shared)
 		gt_ranges_settle(&rec->ranges, GT_WINDOW_NONE, gt_rec_oldest_waiting_ns(rec));

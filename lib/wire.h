@@ -30,7 +30,7 @@ enum gt_msg_type {
 	GT_MSG_BYE = 5,    /* orderly end of the process */
 	GT_MSG_RANK = 6,   /* the rank is another one than HELLO's */
 	/* collector to target */
-	GT_MSG_DRAINED = 32, /* every launch of this cycle has its GPU record: switch off */
+	GT_MSG_DRAINED = 32, /* no GPU record is awaited any more, up to this cycle: switch off */
 	GT_MSG_STOP = 33,    /* close what is open, become inert; WHAT_OFF answers */
 	GT_MSG_PLAN = 34,    /* a window on demand; answered by PLAN_TAKEN or PLAN_LATE */
 	GT_MSG_CANCEL = 35,  /* take the plan of this cycle back, also when it has begun */

@@ -154,20 +154,6 @@ static void switched_off(void **state)
 	assert_int_equal(report.late, 1);
 }
 
-static void gives_up(void **state)
-{
-	(void)state;
-	start();
-	steps_to(4);
-	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
-	close_cycle(50);
-	drain(3000);
-	assert_int_equal(report.closed_count, 0);
-	drain(3051);
-	assert_int_equal(report.closed_count, 1);
-	assert_false(report.closed[0].complete);
-}
-
 static void dropped(void **state)
 {
 	(void)state;
@@ -303,7 +289,6 @@ int main(void)
 		TEST(drained_without_message),
 		TEST(no_record_expected),
 		TEST(switched_off),
-		TEST(gives_up),
 		TEST(dropped),
 		TEST(lost_windows),
 		TEST(passed_windows),

@@ -133,6 +133,119 @@ static void seconds_behind(void **state)
 	}
 }
 
+/* A window of steps 2 and 3 with one launch that has no record so far. */
+static void close_waiting(void)
+{
+	start();
+	steps_to(3);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+}
+
+/* What the GPU does is older than all that is recorded: nothing comes for seconds. */
+static void silent_for_seconds(void **state)
+{
+	(void)state;
+	close_waiting();
+	for (double ms = 1000; ms < 9000; ms += 1000)
+		drain(ms);
+	assert_false(report.drained);
+	ab_kernel(&ab, 1, AB_MS(9100));
+	ab_flush(&ab);
+	drain(9200);
+	assert_true(report.drained);
+	drain(9400);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_true(only_trace()->health.complete);
+}
+
+static void silent_for_good(void **state)
+{
+	(void)state;
+	close_waiting();
+	drain(10000);
+	assert_int_equal(report.closed_count, 0);
+	drain(10100);
+	assert_true(report.drained); /* the target need not listen any more */
+	assert_int_equal(report.drained_cycle, 0);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+	drain(10200);
+	assert_false(report.drained);
+}
+
+/* The GPU is in later steps already: what is missing is lost. */
+static void overtaken(void **state)
+{
+	(void)state;
+	close_waiting();
+	ab_launch(&ab, MAIN, 4, 2, AB_MS(41));
+	ab_kernel(&ab, 2, AB_MS(42));
+	ab_flush(&ab);
+	drain(50);
+	drain(2000);
+	assert_int_equal(report.closed_count, 0);
+	drain(2100);
+	assert_true(report.drained);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+}
+
+/* The same with what is no kernel, which can be far ahead on a stream of its own. */
+static void overtaken_by_a_memset(void **state)
+{
+	enum { CUPTI_MEMSET = 2 };
+	unsigned char record[256] = { 0 };
+
+	(void)state;
+	close_waiting();
+	ab_launch(&ab, MAIN, 4, 2, AB_MS(41));
+	ab_u32(record, 0, CUPTI_MEMSET);
+	ab_u64(record, 16, AB_MS(42));
+	ab_u64(record, 24, AB_MS(43));
+	ab_u32(record, 44, 2);
+	ab_record(&ab, record, ab.hello.record_bytes[CUPTI_MEMSET]);
+	ab_flush(&ab);
+	drain(50);
+	drain(3000);
+	drain(9000);
+	assert_int_equal(report.closed_count, 0);
+}
+
+/* A graph may have any number of records; the program does nothing any more. */
+static void graph_is_last(void **state)
+{
+	(void)state;
+	start();
+	steps_to(3);
+	launch_graph(3, 1, 7, 31);
+	ab_kernel(&ab, 1, AB_MS(32));
+	ab_flush(&ab);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	drain(2000);
+	assert_false(report.drained);
+	drain(2100);
+	assert_true(report.drained);
+}
+
+/* Of a window whose events were lost the target has to hear, too. */
+static void unseen(void **state)
+{
+	(void)state;
+	start();
+	drain(1);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	assert_false(report.drained);
+	drain(145);
+	assert_true(report.drained);
+	assert_int_equal(report.drained_cycle, 0);
+	drain(155);
+	assert_false(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +253,12 @@ int main(void)
 		TEST(second_window_is_first),
 		TEST(second_window_takes_nothing),
 		TEST(seconds_behind),
+		TEST(silent_for_seconds),
+		TEST(silent_for_good),
+		TEST(overtaken),
+		TEST(overtaken_by_a_memset),
+		TEST(graph_is_last),
+		TEST(unseen),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
