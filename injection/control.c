@@ -18,6 +18,7 @@
 #define TICK_ACTIVE_MS   1000 /* flush while a window is open: each one costs the program time */
 #define TICK_BOTH_MS     50   /* and the last records of the one before are awaited */
 #define TICK_DRAIN_MS    5    /* flush while a window's last records are awaited */
+#define DRAIN_SOON_MS    2000 /* so long; then the GPU is far behind, and TICK_BOTH_MS does */
 #define YIELD_WAIT_MS    2000
 #define EXIT_WAIT_MS     200
 #define EXIT_DRAIN_MS    120 /* of it, for records to arrive without force */
@@ -179,7 +180,7 @@ static uint32_t flush(void)
 	/* While it keeps, a flush would only use up chunks that are not full. */
 	if (!ctl->on || mode == GT_MODE_KEEP)
 		return UINT32_MAX;
-	if (ctl->draining)
+	if (ctl->draining && now_ms < ctl->closed_ms + DRAIN_SOON_MS)
 		tick_ms = TICK_DRAIN_MS;
 	else if (now_ms < ctl->drain_end_ms)
 		tick_ms = TICK_BOTH_MS;

@@ -20,7 +20,9 @@ struct inj_control {
 	bool mute;     /* the socket is gone: nobody to talk to */
 	uint64_t cycle;
 	uint64_t closed_cycle;   /* the last window that was closed */
+	uint64_t closed_ms;      /* when it was */
 	uint64_t drain_end_ms;   /* so long its records are awaited, also beside the next window */
+	uint32_t buffers_seen;   /* of inj_activity_buffers() */
 	uint64_t launches_at_on; /* of the whole process, as CUPTI was switched on */
 	uint32_t buffers_at_on;
 };

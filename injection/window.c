@@ -10,7 +10,13 @@
 #include "torch_memory.h"
 #include "torch_ops.h"
 
-#define LINGER_MS     2000  /* for the records of a window's last launches, at most */
+/*
+ * So long the records of a window's last launches are awaited, from the last buffer on: the GPU can
+ * be seconds behind the program, and is silent while it does what was launched before CUPTI was on.
+ * The collector, which knows whose records come, says sooner when there is nothing to wait for.
+ */
+#define LINGER_MS     10000
+#define LINGER_MAX_MS 60000 /* from the window's end on */
 #define STOP_DRAIN_MS 200   /* the same when tracing ends */
 #define DRAIN_TICK_MS 5     /* between two looks at the end of the program */
 #define KEEP_MAX_MS   30000 /* of GPU work, without a step */
@@ -168,7 +174,8 @@ static void close_window(uint32_t next)
 	ctl->closed = true;
 	ctl->closed_cycle = ctl->cycle;
 	ctl->draining = ctl->on;
-	ctl->drain_end_ms = inj_now_ms() + LINGER_MS;
+	ctl->closed_ms = inj_now_ms();
+	ctl->drain_end_ms = ctl->closed_ms + LINGER_MS;
 	inj_tell_devices();
 	warn_of_graphs();
 	inj_tell(GT_WHAT_CLOSE, ctl->cycle, next);
@@ -234,7 +241,11 @@ void inj_window_cancel(uint64_t cycle)
 	lost_cycle = 0;
 	if (ctl->cycle != cycle)
 		return;
-	ctl->opened = false;
+	if (ctl->opened) { /* the one before it may be waiting */
+		ctl->opened = false;
+		ctl->draining = ctl->on && ctl->drain_end_ms;
+		return;
+	}
 	ctl->draining = false;
 	ctl->drain_end_ms = 0;
 }
@@ -327,6 +338,17 @@ static void stop_windows(void)
 	set_wanted(false);
 }
 
+/* While records come, those that are awaited may. */
+static void prolong_drain(void)
+{
+	uint32_t buffers = inj_activity_buffers();
+	uint64_t now_ms = inj_now_ms();
+
+	if (buffers != ctl->buffers_seen && now_ms < ctl->drain_end_ms)
+		ctl->drain_end_ms = GT_MIN(now_ms + LINGER_MS, ctl->closed_ms + LINGER_MAX_MS);
+	ctl->buffers_seen = buffers;
+}
+
 uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 {
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
@@ -341,6 +363,7 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	else if (!ctl->opened)
 		open_window(0, 0);
 
+	prolong_drain();
 	if (ctl->stopped)
 		stop_windows();
 	if (ctl->attached && inj_config.capture == INJ_CAPTURE_PROFILER)

@@ -6,6 +6,13 @@ $(NVTX_TESTS): $(O)/tests/%: tests/unit/%.c tests/unit/inj_standin.c tests/unit/
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(INJ_CFLAGS) $(LINK) -o $@ \
 		$(filter %.c %.o,$^) -lcmocka -lpthread -ldl
 
+# When CUPTI is on, with a clock of the test's own.
+$(O)/tests/test_inj_window: tests/unit/test_inj_window.c tests/unit/in_child.h \
+		$(O)/pic/injection/window.o $(O)/libgtrace.a
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(INJ_CFLAGS) $(LINK) -o $@ \
+		$(filter %.c %.o %.a,$^) -lcmocka $(TEST_LIBS)
+
 # Clients and the collector, between scripted peers and a recorder that does as it is told.
 CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_client_plans test_trigger \
 	test_collector)
