@@ -202,21 +202,35 @@ def repeat_10(run):
     return '10 complete cycles of %d kernels' % len(traces[0].kernels)
 
 
+def behind_ms(trace):
+    """How long after the window's last step its last kernel begins."""
+    end = max(e['ts'] + e['dur'] for e in trace.events if e['name'] in trace.steps and e['cat'] == 'user_annotation')
+    return (max(e['ts'] for e in trace.kernels) - end) / 1e3
+
+
 @case
 def gpu_behind(run):
     """Windows end, and the next ones open, long before the GPU comes to their work."""
     traces = run.run('behind', check_ops.schedule(check_ops.WINDOWS), run.python('programs.py', 'behind', check_ops.STEPS))
     assert len(traces) == check_ops.WINDOWS, len(traces)
-    behind = []
     for trace in traces:
         trace.expect_whole(check_ops.ACTIVE)
-        end = max(e['ts'] + e['dur'] for e in trace.events if e['name'] in trace.steps and e['cat'] == 'user_annotation')
-        behind.append(max(e['ts'] for e in trace.kernels) - end)
+    behind = [behind_ms(trace) for trace in traces]
     assert len({len(trace.kernels) for trace in traces}) == 1, [len(trace.kernels) for trace in traces]
-    period = check_ops.PERIOD * 10e3    # us, at least
-    assert max(behind) > period, behind
+    period_ms = check_ops.PERIOD * 10  # at least
+    assert max(behind) > period_ms, behind
     return '%d kernels a window, the last begins %s ms after its end' % (
-        len(traces[0].kernels), ' '.join('%.0f' % (us / 1e3) for us in behind))
+        len(traces[0].kernels), ' '.join('%.0f' % ms for ms in behind))
+
+
+@case
+def gpu_far_behind(run):
+    """The window ends seconds before the GPU comes to it, and all that it does until then has no record."""
+    trace, = run.run('far-behind', ['--skip-first', '40', '--active', '2'], run.python('programs.py', 'far_behind', 70))
+    trace.expect_whole(2)
+    assert len(trace.kernels) == 2 * 7, len(trace.kernels)
+    assert behind_ms(trace) > 2000, behind_ms(trace)
+    return 'the last of %d kernels begins %.0f ms after the window' % (len(trace.kernels), behind_ms(trace))
 
 
 @case

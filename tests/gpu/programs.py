@@ -64,6 +64,22 @@ def behind():
     return step
 
 
+def far_behind():
+    """The GPU takes eight times as long as the processor: after 30 steps it is two seconds behind."""
+    square = torch.randn(16384, 16384, device='cuda', dtype=torch.bfloat16)
+    product = torch.empty_like(square)
+    weight = nn.Parameter(torch.zeros(8, device='cuda'))
+    weight.grad = torch.zeros_like(weight)
+    optimizer = torch.optim.SGD([weight], lr=.1)
+
+    def step():
+        time.sleep(.01)
+        for _ in range(6):
+            torch.mm(square, square, out=product)
+        optimizer.step()
+    return step
+
+
 def compiled():
     return gpt_with(torch.compile)
 
