@@ -80,8 +80,9 @@ static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_l
 	note_work(launch, record);
 	launch->traced = op->kind == GT_GPU_GRAPH;
 	if (record->type == GT_RECORD_UNTIMED) {
-		rec->bad_records++;
-		launch->untimed = true; /* CUPTI does not deliver it again */
+		/* CUPTI does not deliver it again. Alone it is a launch without work. */
+		launch->untimed = true;
+		rec->bad_records += launch->graph || launch->written;
 	} else {
 		if (!launch->written)
 			gt_window_call(rec, window, launch, true, false);
@@ -111,6 +112,7 @@ static void conclude(struct gt_recorder *rec, struct gt_launch *launch)
 			/* A graph may have no kernels; a later launch's work proves it. */
 			if (launch->untimed || !has_all(rec, launch))
 				window->launches_without_gpu++;
+			window->untimed += launch->untimed;
 			gt_window_call(rec, window, launch, false, false);
 		}
 	}

@@ -116,6 +116,7 @@ struct gt_window {
 	uint64_t began_bad;
 	uint64_t began_refused;
 	uint64_t launches_without_gpu;
+	uint64_t untimed; /* of these, with a record without times */
 	uint64_t gpu_without_launch;
 	uint64_t captured;
 	int64_t began_clock_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
@@ -167,6 +168,7 @@ struct gt_recorder {
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in the order they were opened */
 	size_t window_count;
+	bool ended;      /* the program did, as programs do */
 	uint64_t off_ns; /* when the target last switched off; 0: never so far */
 	/* When and where it made room for the program's own profiler; the last at yields - 1. */
 	struct gt_msg_phase yield[GT_YIELDS_KEPT]; /* by its number modulo GT_YIELDS_KEPT */

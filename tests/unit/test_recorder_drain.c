@@ -239,8 +239,34 @@ static void untimed_records(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 	assert_int_equal(only_trace()->call_count, 3);
 	assert_false(call_of(only_trace(), 1)->call.launches);
-	assert_int_equal(only_trace()->health.bad_records, 2);
+	assert_int_equal(only_trace()->health.bad_records, 0); /* each is counted once */
 	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
+	assert_int_equal(report.closed[0].losses, 2);
+	assert_non_null(strstr(only_trace()->reason, "2 launches have no GPU record"));
+}
+
+/* A launch that has other work does not say it. */
+static void untimed_among_others(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = 2,
+				       .correlation = 1,
+				       .stream = 7,
+				       .klass = GT_CALL_GRAPH,
+				       .start_ns = AB_MS(21) });
+	ab_kernel(&ab, 1, AB_MS(22));
+	ab_kernel_on(&ab, 1, 7, 0, 0, 1);
+	ab_kernel(&ab, 2, AB_MS(41));
+	ab_flush(&ab);
+	close_cycle(50);
+	drain(200);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_int_equal(only_trace()->health.bad_records, 1);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 0);
+	assert_false(only_trace()->health.complete);
 }
 
 /* A record that was never written ends what can be read of a buffer: it is not silently so. */
@@ -293,6 +319,7 @@ int main(void)
 		TEST(lost_windows),
 		TEST(passed_windows),
 		TEST(untimed_records),
+		TEST(untimed_among_others),
 		TEST(hole_in_buffer),
 		TEST(late_for_its_window),
 	};
