@@ -12,7 +12,8 @@ before), p a low percentile of step times, as what is slower is mostly noise. A 
 same processors. The 95 % bootstrap interval is over the rounds of all sets. 'plain twin' is a process that nothing
 happens to: what a figure can tell at best. The floors are what nobody can go below: CUPTI's records of GPU work thrown
 away ('floor'), and beside them an observer of torch's operators that does nothing ('floor ops'; 'floor shapes' has
-torch hand it their inputs). PART: idle, steps, after (of windows), launches.
+torch hand it their inputs). PART: idle, steps, after (the three steps after each of many windows, to other steps of
+the same process), launches.
 """
 import argparse
 import collections
@@ -30,6 +31,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 6       # of a block; the first is dropped
 PLAIN_EVERY = 4     # blocks
+# A block with a window in it: the steps that are slow since another process worked, its warm-up, the first one after.
+LONG, COLD, WARMUP, AFTER = 16, 2, 5, 9
 TORCH_EVERY = 4     # rounds: it takes seconds to begin and to end
 SET_CPUS = 4
 # Options of gtrace run, and of torch.profiler (see bench_worker.py), by mode.
@@ -175,15 +178,20 @@ class Set:
 
 
 def after_steps(workers, plains, count):
-    """The three steps after each of count windows of each worker, beside as many plain ones."""
-    traced, untraced = [], []
-    for number in range(count + 1):
+    """Blocks of each worker with a window in each, and of as many plain processes."""
+    blocks = {'plain': [], 'gtrace': []}
+    for _ in range(count):
         for worker, plain in zip(workers, plains):
-            after = worker.ask('block', 4)['ms'][:3]
-            traced += after if number else []   # nothing precedes the first
-            worker.ask('block', 4)
-            untraced += plain.ask('block', 8)['ms'][:3] if number else []
-    return traced, untraced
+            blocks['plain'].append(plain.ask('block', LONG)['ms'])
+            blocks['gtrace'].append(worker.ask('block', LONG)['ms'])
+    return blocks
+
+
+def late(blocks):
+    """The 99th percentile of the three steps after the window, and how much it is above that of steps far from it."""
+    after = [ms for block in blocks for ms in block[AFTER:AFTER + 3]]
+    others = [ms for block in blocks for ms in block[COLD:WARMUP] + block[AFTER + 3:]]
+    return percentile(after, .99), percentile(after, .99) - percentile(others, .99)
 
 
 def files_of(sets, mode, outdir):
@@ -275,8 +283,9 @@ class Programs:
                     **{name: self.without_window(options) for name, options in IDLE.items()}}, self.cpus_of(number))
 
     def short_windows(self, number):
+        active = AFTER - WARMUP - 1
         return Worker('gtrace', self.cpus_of(number), self.gtrace_run('after%d' % number, [
-            *self.schedule(4, 4, 3), *WINDOWS['gtrace']]))
+            *self.schedule(WARMUP, LONG - 1 - active, active), *WINDOWS['gtrace']]))
 
 
 def step_times(sets, mode, times=('before', 'active', 'after')):
@@ -351,10 +360,11 @@ def print_after_steps(programs, pairs, count):
     """Of count windows in all."""
     workers = [programs.short_windows(number) for number in range(pairs)]
     plains = [programs.plain(programs.cpus_of(number)) for number in range(pairs)]
-    traced, untraced = after_steps(workers, plains, -(-count // pairs))
-    for name, values in (('plain', untraced), ('after a window', traced)):
-        print('three steps %-15s p50 %.2f p90 %.2f p99 %.2f max %.2f ms' % (
-            name, *(percentile(values, p) for p in (.5, .9, .99, 1))))
+    rng = random.Random(1)
+    for name, blocks in after_steps(workers, plains, -(-count // pairs)).items():
+        drawn = sorted(late(rng.choices(blocks, k=len(blocks)))[1] for _ in range(1000))
+        print('p99 of three steps after %d windows, %-6s %.2f ms, %+.2f [%+.2f, %+.2f] to its other steps' % (
+            len(blocks), name, *late(blocks), drawn[25], drawn[975]))
     for worker in workers + plains:
         worker.close()
 
