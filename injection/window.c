@@ -111,6 +111,7 @@ static void switch_off(void)
 	launches = count_launches();
 	ctl->on = false;
 	ctl->draining = false;
+	ctl->drain_end_ms = 0;
 	if (ctl->closed && !ctl->stopped) /* then it is the last word */
 		inj_tell(GT_WHAT_OFF, ctl->cycle, launches);
 	ctl->closed = false;

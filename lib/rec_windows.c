@@ -325,11 +325,16 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 static void note_unseen(struct gt_recorder *rec)
 {
 	const struct gt_msg_phase *close = &rec->close;
+	struct gt_sched_pos pos;
 
-	if (close->hdr.type && !rec->whole_mode && !rec->backlog && close->cycle >= rec->next_id &&
-	    close->cycle < GT_WHOLE_ID &&
-	    rec->now_ns - GT_MIN(rec->now_ns, close->time_ns) >= LATE_LAUNCH_NS)
-		rec->over_cycles = GT_MAX(rec->over_cycles, close->cycle + 1);
+	if (!close->hdr.type || rec->whole_mode || rec->backlog || close->cycle < rec->next_id ||
+	    close->cycle < rec->over_cycles ||
+	    rec->now_ns - GT_MIN(rec->now_ns, close->time_ns) < LATE_LAUNCH_NS)
+		return;
+	/* Or it was of a plan that was taken back, whose number another window will have. */
+	gt_plans_at(gt_windows_schedule(rec), &rec->plans, close->value - 1, &pos);
+	if (pos.phase == GT_PHASE_ACTIVE && pos.cycle == close->cycle)
+		rec->over_cycles = close->cycle + 1;
 }
 
 /* The target listens until then: not while records of a window before it are awaited. */

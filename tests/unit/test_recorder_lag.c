@@ -246,6 +246,18 @@ static void unseen(void **state)
 	assert_false(report.drained);
 }
 
+/* The window of a plan that was taken back after it had begun: its number is the next one's. */
+static void taken_back(void **state)
+{
+	(void)state;
+	start();
+	drain(1);
+	phase(GT_WHAT_CLOSE, 1, 40, 40);
+	drain(45);
+	drain(145);
+	assert_false(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +271,7 @@ int main(void)
 		TEST(overtaken_by_a_memset),
 		TEST(graph_is_last),
 		TEST(unseen),
+		TEST(taken_back),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
