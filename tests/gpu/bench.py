@@ -12,8 +12,8 @@ before), p a low percentile of step times, as what is slower is mostly noise. A 
 same processors. The 95 % bootstrap interval is over the rounds of all sets. 'plain twin' is a process that nothing
 happens to: what a figure can tell at best. The floors are what nobody can go below: CUPTI's records of GPU work thrown
 away ('floor'), and beside them an observer of torch's operators that does nothing ('floor ops'; 'floor shapes' has
-torch hand it their inputs). PART: idle, steps, after (the three steps after each of many windows, to other steps of
-the same process), launches.
+torch hand it their inputs). PART: idle, steps, windows (short ones, each in the middle of a block and against other
+steps of its process), launches.
 """
 import argparse
 import collections
@@ -177,21 +177,47 @@ class Set:
             worker.close()
 
 
-def after_steps(workers, plains, count):
-    """Blocks of each worker with a window in each, and of as many plain processes."""
-    blocks = {'plain': [], 'gtrace': []}
+def long_block(name, worker):
+    """A window in the middle of other steps, or the same without one."""
+    if name != 'floor':
+        return worker.ask('block', LONG)['ms']
+    before, traced = worker.ask('block', WARMUP + 1)['ms'], worker.ask('traced', AFTER - WARMUP - 1)
+    return before + traced['ms'] + traced['after_ms'] + worker.ask('block', LONG - AFTER - 3)['ms']
+
+
+def short_windows(sets, count):
+    """Blocks with a window in each by mode, in an order of chance; of plain processes without one."""
+    blocks, rng = collections.defaultdict(list), random.Random(1)
     for _ in range(count):
-        for worker, plain in zip(workers, plains):
-            blocks['plain'].append(plain.ask('block', LONG)['ms'])
-            blocks['gtrace'].append(worker.ask('block', LONG)['ms'])
+        for one in sets:
+            for name in rng.sample(list(one), len(one)):
+                blocks[name].append(long_block(name, one[name]))
     return blocks
 
 
-def late(blocks):
-    """The 99th percentile of the three steps after the window, and how much it is above that of steps far from it."""
-    after = [ms for block in blocks for ms in block[AFTER:AFTER + 3]]
+def of_steps(blocks, first, end, share):
+    """A percentile of these steps, and of those of the same processes that are far from a window."""
     others = [ms for block in blocks for ms in block[COLD:WARMUP] + block[AFTER + 3:]]
-    return percentile(after, .99), percentile(after, .99) - percentile(others, .99)
+    return percentile([ms for block in blocks for ms in block[first:end]], share), percentile(others, share)
+
+
+def slowdown(first, end, share=.25):
+    def of(blocks):
+        steps, others = of_steps(blocks, first, end, share)
+        return steps / others
+    return of
+
+
+def late(blocks):
+    steps, others = of_steps(blocks, AFTER, AFTER + 3, .99)
+    return steps - others
+
+
+def with_interval(of, *modes, repeats=1000):
+    """of(the blocks of each mode), and its 95 % bootstrap interval over the blocks."""
+    rng = random.Random(1)
+    drawn = sorted(of(*(rng.choices(blocks, k=len(blocks)) for blocks in modes)) for _ in range(repeats))
+    return of(*modes), drawn[int(repeats * .025)], drawn[int(repeats * .975)]
 
 
 def files_of(sets, mode, outdir):
@@ -259,6 +285,9 @@ class Programs:
     def plain(cpus):
         return Worker('plain', cpus)
 
+    def floor(self, mode, cpus):
+        return Worker(mode, cpus, env={'BENCH_FLOOR': os.path.abspath(self.args.floor)})
+
     def with_windows(self, number, mode):
         prefix = self.gtrace_run('%s%d' % (mode, number), [
             *self.schedule(self.args.rounds * STEPS, STEPS, STEPS), *WINDOWS[mode]])
@@ -272,8 +301,7 @@ class Programs:
         return Set({
             'plain': self.plain,
             'plain twin': self.plain,
-            **{mode: functools.partial(Worker, mode, env={'BENCH_FLOOR': os.path.abspath(self.args.floor)})
-               for mode in FLOORS},
+            **{mode: functools.partial(self.floor, mode) for mode in FLOORS},
             **{mode: self.with_windows(number, mode) for mode in WINDOWS},
             **{mode: functools.partial(Worker, mode) for mode in TORCHS},
         }, self.cpus_of(number), measure=not number, export=not number)
@@ -282,10 +310,12 @@ class Programs:
         return Set({'plain': self.plain, 'plain twin': self.plain,
                     **{name: self.without_window(options) for name, options in IDLE.items()}}, self.cpus_of(number))
 
-    def short_windows(self, number):
-        active = AFTER - WARMUP - 1
-        return Worker('gtrace', self.cpus_of(number), self.gtrace_run('after%d' % number, [
-            *self.schedule(WARMUP, LONG - 1 - active, active), *WINDOWS['gtrace']]))
+    def short_set(self, number):
+        """All three on the same processors."""
+        cpus, active = self.cpus_of(number), AFTER - WARMUP - 1
+        return {'plain': self.plain(cpus), 'floor': self.floor('floor', cpus),
+                'gtrace': Worker('gtrace', cpus, self.gtrace_run('short%d' % number, [
+                    *self.schedule(WARMUP, LONG - 1 - active, active), *WINDOWS['gtrace']]))}
 
 
 def step_times(sets, mode, times=('before', 'active', 'after')):
@@ -356,17 +386,21 @@ def print_memory(one, at_end):
             name, one.device[name] / 2 ** 20, before['VmRSS'] / 2 ** 20, at_end[name]['VmRSS'] / 2 ** 20))
 
 
-def print_after_steps(programs, pairs, count):
-    """Of count windows in all."""
-    workers = [programs.short_windows(number) for number in range(pairs)]
-    plains = [programs.plain(programs.cpus_of(number)) for number in range(pairs)]
-    rng = random.Random(1)
-    for name, blocks in after_steps(workers, plains, -(-count // pairs)).items():
-        drawn = sorted(late(rng.choices(blocks, k=len(blocks)))[1] for _ in range(1000))
-        print('p99 of three steps after %d windows, %-6s %.2f ms, %+.2f [%+.2f, %+.2f] to its other steps' % (
-            len(blocks), name, *late(blocks), drawn[25], drawn[975]))
-    for worker in workers + plains:
-        worker.close()
+def print_short_windows(programs, pairs, count):
+    """Of count windows in all, each in the middle of a block."""
+    sets = [programs.short_set(number) for number in range(pairs)]
+    blocks = short_windows(sets, -(-count // pairs))
+    active, after = slowdown(WARMUP + 1, AFTER), slowdown(AFTER, AFTER + 3)
+    print('%d windows, to other steps of the same process (p25; p99 of three steps after, ms)' % len(blocks['gtrace']))
+    for name, found in blocks.items():
+        print('  %-8s while %.3f [%.3f, %.3f]  after %.3f [%.3f, %.3f]  p99 %+.2f [%+.2f, %+.2f]' % (
+            name, *with_interval(active, found), *with_interval(after, found), *with_interval(late, found)))
+    for name, of in ('while', active), ('after', after):
+        print('  gtrace/floor %s %.3f [%.3f, %.3f]' % (name, *with_interval(
+            lambda gtrace, floor, of=of: of(gtrace) / of(floor), blocks['gtrace'], blocks['floor'])))
+    for one in sets:
+        for worker in one.values():
+            worker.close()
 
 
 def print_launches(found):
@@ -390,7 +424,7 @@ def parse_arguments():
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
     parser.add_argument('--launch-runs', type=int, default=30, help='twice of plain and of idle ones')
-    parser.add_argument('--parts', default='idle,steps,after,launches', help='what is measured (all)')
+    parser.add_argument('--parts', default='idle,steps,windows,launches', help='what is measured (all)')
     return parser.parse_args()
 
 
@@ -420,8 +454,8 @@ def main():
         print_memory(sets[0], at_end)
         for one in sets:
             one.close()
-    if 'after' in args.parts:
-        print_after_steps(programs, args.sets, args.windows)
+    if 'windows' in args.parts:
+        print_short_windows(programs, args.sets, args.windows)
     if 'launches' in args.parts:
         print_launches(launches(programs, args.launch_runs))
 
