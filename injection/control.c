@@ -172,7 +172,7 @@ static bool grow(void)
 /* Flush when it is due. Returns after how many ms it is again. */
 static uint32_t flush(void)
 {
-	static uint64_t due_ms;
+	static uint64_t due_ms, flushed_ms;
 	uint32_t mode = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed);
 	uint32_t tick_ms = TICK_ACTIVE_MS;
 	uint64_t now_ms = inj_now_ms();
@@ -185,10 +185,13 @@ static uint32_t flush(void)
 	else if (now_ms < ctl->drain_end_ms)
 		tick_ms = TICK_BOTH_MS;
 	due_ms = GT_MIN(due_ms, now_ms + tick_ms);
+	if (ctl->draining && flushed_ms < ctl->closed_ms) /* most of it is there at once */
+		due_ms = now_ms;
 	if (now_ms >= due_ms) {
 		/* Each flush takes a chunk of every thread that launched. */
 		if (inj_arena_keeps_up())
 			inj_activity_flush(false);
+		flushed_ms = now_ms;
 		due_ms = now_ms + tick_ms;
 	}
 	return (uint32_t)(due_ms - now_ms);

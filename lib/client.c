@@ -88,8 +88,10 @@ static void tell_drained(struct gt_client *client)
 		client->drained_cycles = GT_MAX(client->drained_cycles, report->drained_cycle + 1);
 	/* When the socket is full, the next drain tries again. */
 	if (client->drained_cycles > client->drained_told && client->fd >= 0 &&
-	    !gt_message_send(client->fd, GT_MSG_DRAINED, client->drained_cycles - 1))
+	    !gt_message_send(client->fd, GT_MSG_DRAINED, client->drained_cycles - 1)) {
 		client->drained_told = client->drained_cycles;
+		gt_recorder_wake(client->recorder);
+	}
 }
 
 /* A disk that is full stays so for many drains: it is told once. */
@@ -126,6 +128,7 @@ static void after_work(uv_work_t *request, int status)
 	struct gt_client *client = container_of(request, struct gt_client, work);
 	const struct gt_client_ops *ops = client->config->ops;
 	const struct gt_recorder_report *report = &client->report;
+	bool hurry;
 
 	(void)status;
 	client->busy = false;
@@ -135,9 +138,12 @@ static void after_work(uv_work_t *request, int status)
 	client->info.phase = report->phase;
 	client->info.step_source = report->step_source;
 	client->info.gpu_ops = report->gpu_ops;
-	if (report->open_cycle && !client->info.open_cycle)
-		client->config->opened(client->config->owner);
+	hurry = (report->open_cycle && !client->info.open_cycle) ||
+		(report->closing && !client->info.closing);
 	client->info.open_cycle = report->open_cycle;
+	client->info.closing = report->closing;
+	if (hurry)
+		client->config->hurry(client->config->owner);
 	tell_closed(client);
 	ops->drained(client->config->ctx, &client->info);
 	if (client->finishing) {

@@ -47,6 +47,7 @@ struct gt_client_info {            /* what is known of a process */
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;
 	uint64_t open_cycle; /* from 1; 0: no window is open */
+	bool closing;        /* a window's last records are to be read soon */
 	uint64_t files;      /* completed */
 	bool whole_run;      /* its only file is complete, and has no steps */
 	/* of its plans */
@@ -82,8 +83,9 @@ struct gt_client_config {
 	void *ctx; /* of ops */
 	/* Everything of it is written; it is freed after this call. For the list of clients. */
 	void (*released)(void *owner, struct gt_client *client);
-	/* A window was seen to open: it is to be ticked often from now on. */
-	void (*opened)(void *owner);
+	/* A window was seen to open, or to have ended: it is to be ticked more often from now on.
+	 */
+	void (*hurry)(void *owner);
 	/* It answered to a plan, or is gone. */
 	void (*answered)(void *owner, struct gt_client *client);
 	void *owner;                        /* of these two */

@@ -9,6 +9,8 @@
 #define ACCEPTS_MAX   64 /* at a time; clients are waiting */
 #define BUSY_EVERY_MS 10 /* how often arenas are read while a window is open */
 #define IDLE_EVERY_MS 100
+/* And just after its end: until its last records are read the program pays for being traced. */
+#define CLOSING_EVERY_MS 3
 
 /* Does it have a GPU to trace? Launchers and helpers may connect, too. */
 static bool is_worker(const struct gt_client_info *info)
@@ -18,32 +20,45 @@ static bool is_worker(const struct gt_client_info *info)
 
 static void on_connection(uv_poll_t *poll, int status, int events);
 
+/* How soon the arenas are to be read again. */
+static uint64_t interval_ms(const struct gt_collector *collector)
+{
+	uint64_t ms = IDLE_EVERY_MS;
+
+	for (size_t i = 0; i < collector->client_count; i++) {
+		const struct gt_client_info *info = gt_client_info(collector->clients[i]);
+
+		if (info->closing)
+			return CLOSING_EVERY_MS;
+		if (info->open_cycle)
+			ms = BUSY_EVERY_MS;
+	}
+	return ms;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct gt_collector *collector = container_of(timer, struct gt_collector, timer);
-	uint64_t interval_ms = IDLE_EVERY_MS;
-	size_t i;
+	uint64_t ms = interval_ms(collector);
 
 	/* Backwards: a tick may release the client, and the last one takes its place. */
-	for (i = collector->client_count; i-- > 0;) {
-		if (gt_client_info(collector->clients[i])->open_cycle)
-			interval_ms = BUSY_EVERY_MS;
+	for (size_t i = collector->client_count; i-- > 0;)
 		gt_client_tick(collector->clients[i]);
-	}
-	if (uv_timer_get_repeat(timer) != interval_ms)
-		uv_timer_start(timer, on_timer, interval_ms, interval_ms);
+	if (uv_timer_get_repeat(timer) != ms)
+		uv_timer_start(timer, on_timer, ms, ms);
 	if (collector->paused)
 		uv_poll_start(&collector->listen_poll, UV_READABLE, on_connection);
 	collector->paused = false;
 }
 
-/* Its arena fills up while the timer still is slow. */
-static void on_opened(void *owner)
+/* Its arena fills up, or its end is near, while the timer still is slow. */
+static void on_hurry(void *owner)
 {
 	struct gt_collector *collector = owner;
+	uint64_t ms = interval_ms(collector);
 
-	if (uv_timer_get_repeat(&collector->timer) != BUSY_EVERY_MS)
-		uv_timer_start(&collector->timer, on_timer, BUSY_EVERY_MS, BUSY_EVERY_MS);
+	if (uv_timer_get_repeat(&collector->timer) > ms)
+		uv_timer_start(&collector->timer, on_timer, ms, ms);
 }
 
 static void on_answered(void *owner, struct gt_client *client)
@@ -163,7 +178,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 		.ops = collector->ops,
 		.ctx = collector->ctx,
 		.released = on_released,
-		.opened = on_opened,
+		.hurry = on_hurry,
 		.answered = on_answered,
 		.owner = collector,
 		.uid = geteuid(),

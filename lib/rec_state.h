@@ -315,6 +315,9 @@ void gt_windows_open_whole(struct gt_recorder *rec);
 void gt_windows_close_whole(struct gt_recorder *rec);
 /* After a drain: close steps and windows that are over, complete those that have all. */
 void gt_windows_advance(struct gt_recorder *rec);
+
+/* Has one ended that may be drained at any moment? Not long ago, or the GPU is behind. */
+bool gt_windows_closing(const struct gt_recorder *rec);
 /* The process is gone, or has stopped: complete them all. */
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end);
 

@@ -385,6 +385,18 @@ void gt_windows_advance(struct gt_recorder *rec)
 			      rec->now_ns - GT_MIN(rec->now_ns, HISTORY_NS));
 }
 
+bool gt_windows_closing(const struct gt_recorder *rec)
+{
+	for (size_t i = 0; i < rec->window_count; i++) {
+		const struct gt_window *window = rec->windows[i];
+
+		if (window->closed && !window->drained &&
+		    rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS)
+			return true;
+	}
+	return false;
+}
+
 /* Why the window lacks what was not read, NULL: nothing, or it is counted. */
 static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_window *window,
 			       enum gt_end end)

@@ -403,6 +403,7 @@ static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report
 				       : GT_STEP_NONE,
 		.gpu_ops = rec->gpu_ops,
 		.open_cycle = rec->window_count ? rec->windows[0]->number : 0,
+		.closing = gt_windows_closing(rec),
 		.drained = rec->drained,
 		.drained_cycle = rec->drained_cycle,
 		.late = rec->late,

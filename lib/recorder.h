@@ -62,6 +62,7 @@ struct gt_recorder_report { /* what one drain saw */
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;    /* since the start */
 	uint64_t open_cycle; /* the oldest, from 1; 0: no window is open or draining */
+	bool closing; /* a window has just ended, and CUPTI is on until its records are read */
 	/*
 	 * Said once: every launch up to the end of drained_cycle (from 0, as on the wire) has its
 	 * record, or is given up.

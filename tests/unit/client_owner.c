@@ -82,10 +82,10 @@ static void on_released(void *owner, struct gt_client *released)
 	seen.released++;
 }
 
-static void on_opened(void *owner)
+static void on_hurry(void *owner)
 {
 	(void)owner;
-	seen.opened++;
+	seen.hurries++;
 }
 
 static const struct gt_client_ops ops = {
@@ -106,7 +106,7 @@ static void on_answered(void *owner, struct gt_client *answering)
 }
 
 struct gt_client_config config = {
-	.ops = &ops, .released = on_released, .opened = on_opened, .answered = on_answered
+	.ops = &ops, .released = on_released, .hurry = on_hurry, .answered = on_answered
 };
 
 /* One that has an arena, as is seen by its name. */

@@ -10,7 +10,7 @@
 #include "peer.h"
 
 struct owner_seen {
-	int phases, drained, closed, logs, failures, gone, released, opened, answers;
+	int phases, drained, closed, logs, failures, gone, released, hurries, answers;
 	enum gt_plan_state answer; /* the last one */
 	char log[128];
 	char failure[512];

@@ -147,6 +147,7 @@ static void drained_is_told_once(void **state)
 	msg = peer_receive(peer);
 	assert_int_equal(msg.hdr.type, GT_MSG_DRAINED);
 	assert_int_equal(msg.cycle, 0);
+	assert_int_equal(fake.wakes, 1); /* to read it at once */
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 2);
 	assert_int_equal(recv(peer, &msg, sizeof(msg), 0), -1);
@@ -222,11 +223,11 @@ static void flushes_while_open(void **state)
 	peer_send_hello(peer);
 	owner_run_until(&seen.drained, 1);
 	assert_false(fake.flush_due);
-	assert_int_equal(seen.opened, 0);
+	assert_int_equal(seen.hurries, 0);
 	fake.report.open_cycle = 1;
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 2);
-	assert_int_equal(seen.opened, 1);
+	assert_int_equal(seen.hurries, 1);
 	flushed_ms = uv_now(&loop);
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 3);
@@ -236,7 +237,15 @@ static void flushes_while_open(void **state)
 	gt_client_tick(client);
 	owner_run_until(&seen.drained, 4);
 	assert_int_equal(fake.flush_due, !at_once);
-	assert_int_equal(seen.opened, 1);
+	assert_int_equal(seen.hurries, 1);
+	fake.report.closing = true;
+	gt_client_tick(client);
+	owner_run_until(&seen.drained, 5);
+	assert_int_equal(seen.hurries, 2);
+	assert_true(gt_client_info(client)->closing);
+	gt_client_tick(client);
+	owner_run_until(&seen.drained, 6);
+	assert_int_equal(seen.hurries, 2);
 }
 
 /* What it still has to say counts. */

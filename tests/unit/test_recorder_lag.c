@@ -149,8 +149,10 @@ static void silent_for_seconds(void **state)
 {
 	(void)state;
 	close_waiting();
+	assert_true(report.closing);
 	for (double ms = 1000; ms < 9000; ms += 1000)
 		drain(ms);
+	assert_false(report.closing);
 	assert_false(report.drained);
 	ab_kernel(&ab, 1, AB_MS(9100));
 	ab_flush(&ab);
