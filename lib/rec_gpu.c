@@ -50,7 +50,7 @@ static bool has_all(const struct gt_recorder *rec, const struct gt_launch *launc
 	if (newest && is_newer(newest, launch->entry.correlation))
 		return true;
 	return launch->worked && (uint64_t)rec->state.step >= (uint64_t)launch->step_number + 2 &&
-	       (uint64_t)gt_steps_at(&rec->steps, rec->newest_gpu_ns) >=
+	       (uint64_t)gt_steps_at(&rec->steps, rec->newest_kernel_ns) >=
 		       (uint64_t)gt_steps_at(&rec->steps, launch->worked_ns) + 2;
 }
 
@@ -292,8 +292,8 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 
 	rec->gpu_ops++;
 	note_stream(rec, &record->op);
-	if (record->type == GT_RECORD_GPU)
-		rec->newest_gpu_ns = GT_MAX(rec->newest_gpu_ns, record->op.start_ns);
+	if (record->type == GT_RECORD_GPU && record->op.kind == GT_GPU_KERNEL)
+		rec->newest_kernel_ns = GT_MAX(rec->newest_kernel_ns, record->op.start_ns);
 	if (!launch) {
 		keep_orphan(rec, record);
 		return;

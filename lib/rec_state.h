@@ -194,7 +194,7 @@ struct gt_recorder {
 
 	uint64_t now_ns;
 	uint64_t gpu_ops;
-	uint64_t newest_gpu_ns; /* start of the newest GPU work */
+	uint64_t newest_kernel_ns; /* its start; copies can be ahead, on their stream */
 	uint64_t bad_records;
 	uint64_t late; /* launches and GPU records for windows that were complete */
 

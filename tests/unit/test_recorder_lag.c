@@ -12,6 +12,19 @@ static void launch_graph(uint32_t number, uint32_t correlation, uint32_t stream,
 				       .start_ns = AB_MS(ms) });
 }
 
+/* A record of a memset. */
+static void set_memory(uint32_t correlation, double ms)
+{
+	enum { CUPTI_MEMSET = 2 };
+	unsigned char record[256] = { 0 };
+
+	ab_u32(record, 0, CUPTI_MEMSET);
+	ab_u64(record, 16, AB_MS(ms));
+	ab_u64(record, 24, AB_MS(ms + 1));
+	ab_u32(record, 44, correlation);
+	ab_record(&ab, record, ab.hello.record_bytes[CUPTI_MEMSET]);
+}
+
 /* Half of a graph's records are in one buffer, half in the next; steps went by meanwhile. */
 static void graph_in_two_buffers(void **state)
 {
@@ -196,17 +209,10 @@ static void overtaken(void **state)
 /* The same with what is no kernel, which can be far ahead on a stream of its own. */
 static void overtaken_by_a_memset(void **state)
 {
-	enum { CUPTI_MEMSET = 2 };
-	unsigned char record[256] = { 0 };
-
 	(void)state;
 	close_waiting();
 	ab_launch(&ab, MAIN, 4, 2, AB_MS(41));
-	ab_u32(record, 0, CUPTI_MEMSET);
-	ab_u64(record, 16, AB_MS(42));
-	ab_u64(record, 24, AB_MS(43));
-	ab_u32(record, 44, 2);
-	ab_record(&ab, record, ab.hello.record_bytes[CUPTI_MEMSET]);
+	set_memory(2, 42);
 	ab_flush(&ab);
 	drain(50);
 	drain(3000);
@@ -260,6 +266,25 @@ static void taken_back(void **state)
 	assert_false(report.drained);
 }
 
+/* It is not done when copies, on a stream of their own, are further. */
+static void graph_and_copies_ahead(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	launch_graph(2, 1, GT_STREAM_UNKNOWN, 21);
+	steps_to(9);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	ab_kernel(&ab, 1, AB_MS(52));
+	set_memory(50, 71);
+	ab_flush(&ab);
+	drain(95);
+	drain(105);
+	assert_false(report.drained);
+	drain(300);
+	assert_int_equal(report.closed_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +297,7 @@ int main(void)
 		TEST(overtaken),
 		TEST(overtaken_by_a_memset),
 		TEST(graph_is_last),
+		TEST(graph_and_copies_ahead),
 		TEST(unseen),
 		TEST(taken_back),
 	};
