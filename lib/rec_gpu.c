@@ -158,6 +158,18 @@ static bool is_stale(const struct gt_record *record, const struct gt_launch *lau
 	       record->op.end_ns < launch->start_ns - GT_MIN(launch->start_ns, STALE_NS);
 }
 
+/* How far the GPU is, for windows that wait for it. */
+static void note_place(struct gt_recorder *rec, const struct gt_launch *launch,
+		       const struct gt_gpu_op *op)
+{
+	for (size_t i = 0; i < rec->window_count; i++) {
+		if (launch->step_number <= rec->windows[i]->last_step)
+			rec->windows[i]->behind_now_ns = rec->now_ns;
+		else if (op->kind == GT_GPU_KERNEL) /* copies can be ahead, on their stream */
+			rec->windows[i]->overtaken = true;
+	}
+}
+
 static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 {
 	struct gt_window *window = gt_windows_by_id(rec, launch->window);
@@ -166,6 +178,7 @@ static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 
 	while ((orphan = gt_ring_find(&rec->orphans, correlation))) {
 		gt_ring_unlink(&rec->orphans, orphan);
+		note_place(rec, launch, &orphan->record.op);
 		if (!window)
 			note_work(launch, &orphan->record);
 		else if (!is_stale(&orphan->record, launch))
@@ -271,18 +284,6 @@ static void keep_orphan(struct gt_recorder *rec, const struct gt_record *record)
 		orphan = gt_ring_push(ring, correlation);
 	}
 	orphan->record = *record;
-}
-
-/* How far the GPU is, for windows that wait for it. */
-static void note_place(struct gt_recorder *rec, const struct gt_launch *launch,
-		       const struct gt_gpu_op *op)
-{
-	for (size_t i = 0; i < rec->window_count; i++) {
-		if (launch->step_number <= rec->windows[i]->last_step)
-			rec->windows[i]->behind_now_ns = rec->now_ns;
-		else if (op->kind == GT_GPU_KERNEL) /* copies can be ahead, on their stream */
-			rec->windows[i]->overtaken = true;
-	}
 }
 
 void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)

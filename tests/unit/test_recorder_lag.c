@@ -285,6 +285,25 @@ static void graph_and_copies_ahead(void **state)
 	assert_int_equal(report.closed_count, 0);
 }
 
+/* Its first work is read before its launch, which is under way all the time. */
+static void graph_comes_after_its_work(void **state)
+{
+	(void)state;
+	start();
+	steps_to(3);
+	ab_kernel(&ab, 1, AB_MS(32));
+	ab_flush(&ab);
+	drain(33);
+	launch_graph(3, 1, 7, 31);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	drain(200);
+	assert_false(report.drained);
+	drain(2100);
+	assert_true(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +317,7 @@ int main(void)
 		TEST(overtaken_by_a_memset),
 		TEST(graph_is_last),
 		TEST(graph_and_copies_ahead),
+		TEST(graph_comes_after_its_work),
 		TEST(unseen),
 		TEST(taken_back),
 	};
