@@ -231,11 +231,16 @@ static void leave_window(struct gt_recorder *rec, struct gt_window *window)
 	gt_ranges_move_shared(&rec->ranges, window->id, GT_WINDOW_NONE, window->end_ns);
 }
 
-/* The target need not listen for its sake any more. */
+/*
+ * The target need not listen for its sake any more. A recording that was full when no step had been
+ * seen is no cycle, and must not be taken for the first one, which may follow.
+ */
 static void note_over(struct gt_recorder *rec, const struct gt_window *window)
 {
 	uint64_t cycle = window->id == GT_WHOLE_ID ? 0 : window->id;
 
+	if (window->id == GT_WHOLE_ID && rec->state.mode != GT_MODE_WHOLE)
+		return;
 	rec->over_cycles = GT_MAX(rec->over_cycles, cycle + 1);
 }
 

@@ -304,6 +304,31 @@ static void graph_comes_after_its_work(void **state)
 	assert_true(report.drained);
 }
 
+/* The recording before the first step was full: its window is none that the target waits for. */
+static void window_behind_a_recording(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
+	start();
+	ab_launch(&ab, MAIN, 0, 1, AB_MS(1));
+	ab_kernel(&ab, 1, AB_MS(2));
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->keep_full, 1);
+	drain(5);
+	drain(500);
+	assert_int_equal(report.closed_count, 1);
+	atomic_store(&ab.hdr->mode, GT_MODE_STEPS);
+	for (uint32_t i = 1; i <= 4; i++)
+		ab_step(&ab, MAIN, i, AB_MS(1000 + 10 * i));
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(1031));
+	ab_kernel(&ab, 2, AB_MS(1032));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 1040);
+	drain(1045);
+	drain(1055);
+	assert_true(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +345,7 @@ int main(void)
 		TEST(graph_comes_after_its_work),
 		TEST(unseen),
 		TEST(taken_back),
+		TEST(window_behind_a_recording),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
