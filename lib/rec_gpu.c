@@ -78,6 +78,7 @@ static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_l
 	bool first = !launch->worked;
 
 	note_work(launch, record);
+	window->worked += first;
 	launch->traced = op->kind == GT_GPU_GRAPH;
 	if (record->type == GT_RECORD_UNTIMED) {
 		/* CUPTI does not deliver it again. Alone it is a launch without work. */
@@ -158,15 +159,29 @@ static bool is_stale(const struct gt_record *record, const struct gt_launch *lau
 	       record->op.end_ns < launch->start_ns - GT_MIN(launch->start_ns, STALE_NS);
 }
 
-/* How far the GPU is, for windows that wait for it. */
+/*
+ * Is this work of later than the window? Behind it the target takes no launches, but what they do
+ * has records. Alone it says little, as it may be on a stream that is far ahead of the others: what
+ * is missing must be the lesser part.
+ */
+static bool is_later(const struct gt_window *window, uint32_t correlation)
+{
+	return window->closed && 2 * window->worked > window->launched &&
+	       is_newer(correlation, window->newest);
+}
+
+/* How far the GPU is, for windows that wait for it. launch: NULL, where it is not known. */
 static void note_place(struct gt_recorder *rec, const struct gt_launch *launch,
 		       const struct gt_gpu_op *op)
 {
 	for (size_t i = 0; i < rec->window_count; i++) {
-		if (launch->step_number <= rec->windows[i]->last_step)
-			rec->windows[i]->behind_now_ns = rec->now_ns;
-		else if (op->kind == GT_GPU_KERNEL) /* copies can be ahead, on their stream */
-			rec->windows[i]->overtaken = true;
+		struct gt_window *window = rec->windows[i];
+
+		if (launch && launch->step_number <= window->last_step)
+			window->behind_now_ns = rec->now_ns;
+		else if (op->kind == GT_GPU_KERNEL && /* copies can be ahead, on their stream */
+			 (launch || is_later(window, op->correlation)))
+			window->overtaken = true;
 	}
 }
 
@@ -204,6 +219,8 @@ void gt_rec_launch(struct gt_recorder *rec, const struct gt_launch *from)
 	launch->entry = entry;
 	gt_range_hold(launch->range);
 	gt_range_hold(launch->step);
+	if (window && (!window->launched++ || is_newer(entry.correlation, window->newest)))
+		window->newest = entry.correlation;
 	if (window && launch->graph)
 		window->graphs++;
 	else if (window && !launch->worked)
@@ -295,11 +312,11 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 	note_stream(rec, &record->op);
 	if (record->type == GT_RECORD_GPU && record->op.kind == GT_GPU_KERNEL)
 		rec->newest_kernel_ns = GT_MAX(rec->newest_kernel_ns, record->op.start_ns);
+	note_place(rec, launch, &record->op);
 	if (!launch) {
 		keep_orphan(rec, record);
 		return;
 	}
-	note_place(rec, launch, &record->op);
 	window = gt_windows_by_id(rec, launch->window);
 	if (window)
 		match(rec, window, launch, record);

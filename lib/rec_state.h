@@ -92,6 +92,9 @@ struct gt_window {
 	const char *cut; /* why it is shorter than asked for; NULL: it is not */
 
 	struct gt_heard heard;
+	uint32_t newest;         /* correlation of its newest launch */
+	uint64_t launched;       /* launches */
+	uint64_t worked;         /* of these, with a record */
 	uint64_t waiting;        /* launches (not graphs) without a record */
 	uint64_t graphs;         /* graph launches */
 	struct gt_range **steps; /* open ones, in order */

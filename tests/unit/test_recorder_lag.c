@@ -329,6 +329,40 @@ static void window_behind_a_recording(void **state)
 	assert_true(report.drained);
 }
 
+/* The target takes no launches behind the window; what they do has records all the same. */
+static void overtaken_by_unknown(void **state)
+{
+	(void)state;
+	close_waiting();
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(32));
+	ab_launch(&ab, MAIN, 3, 3, AB_MS(33));
+	ab_kernel(&ab, 2, AB_MS(34));
+	ab_kernel(&ab, 3, AB_MS(35));
+	ab_kernel(&ab, 4, AB_MS(42));
+	ab_flush(&ab);
+	drain(50);
+	drain(2000);
+	assert_int_equal(report.closed_count, 0);
+	drain(2100);
+	assert_true(report.drained);
+	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
+}
+
+/* That is no sign while most of the window is missing: the work is of a stream that is ahead. */
+static void unknown_is_ahead(void **state)
+{
+	(void)state;
+	close_waiting();
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(32));
+	ab_kernel(&ab, 2, AB_MS(33));
+	ab_kernel(&ab, 4, AB_MS(42));
+	ab_flush(&ab);
+	drain(50);
+	drain(3000);
+	drain(9000);
+	assert_int_equal(report.closed_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +380,8 @@ int main(void)
 		TEST(unseen),
 		TEST(taken_back),
 		TEST(window_behind_a_recording),
+		TEST(overtaken_by_unknown),
+		TEST(unknown_is_ahead),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
