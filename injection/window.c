@@ -112,7 +112,7 @@ static void switch_off(void)
 	ctl->on = false;
 	ctl->draining = false;
 	ctl->drain_end_ms = 0;
-	if (ctl->closed && !ctl->stopped) /* then it is the last word */
+	if ((ctl->closed || ctl->opened) && !ctl->stopped) /* then it is the last word */
 		inj_tell(GT_WHAT_OFF, ctl->cycle, launches);
 	ctl->closed = false;
 }
@@ -267,10 +267,10 @@ static void follow_yields(bool yielded, uint32_t resume_step)
 		inj_tell(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
 	if (ctl->opened)
 		lost_cycle = ctl->cycle + 1;
-	ctl->opened = false;
-	ctl->draining = false;
 	if (ctl->on)
 		switch_off();
+	ctl->opened = false;
+	ctl->draining = false;
 	set_wanted(false);
 	if (ctl->attached)
 		inj_activity_yield();

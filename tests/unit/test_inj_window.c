@@ -303,12 +303,29 @@ static void next_alone_is_cancelled(void **state)
 	});
 }
 
+/* The program's own profiler comes: of what is in flight in the window no record can come. */
+static void interrupted(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		step(1, 1000);
+		step(2, 2000);
+		step(3, 2500);
+		inj_window_follow(1, 0);
+		check(!inj_control.on && told == GT_WHAT_OFF);
+		told = GT_WHAT_CLOSE;
+		inj_window_follow(0, 3);
+		check(told == GT_WHAT_RESUME);
+	});
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_comes), TEST(records_come),      TEST(records_come_for_ever),
 		TEST(stopped),       TEST(next_is_cancelled), TEST(next_alone_is_cancelled),
+		TEST(interrupted),
 	};
 
 	return cmocka_run_group_tests_name("injection: window", tests, NULL, NULL);
