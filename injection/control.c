@@ -91,10 +91,7 @@ static void take_message(int type, const union inj_message *msg)
 		inj_window_cancel(msg->cycle.cycle);
 		return;
 	case GT_MSG_DRAINED:
-		if (msg->cycle.cycle < ctl->closed_cycle)
-			return;
-		ctl->draining = false;
-		ctl->drain_end_ms = 0;
+		inj_window_drained(msg->cycle.cycle);
 	}
 }
 

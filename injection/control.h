@@ -57,6 +57,9 @@ void inj_window_plan(const struct gt_msg_plan *msg);
 /* Take the plan of this cycle back. Its window, should it be open, is none. */
 void inj_window_cancel(uint64_t cycle);
 
+/* No record is awaited any more, up to this cycle. */
+void inj_window_drained(uint64_t cycle);
+
 /* The program ends: take what its last calls set going, until end_ms at most. */
 void inj_window_finish(uint64_t end_ms, void (*read_messages)(void));
 

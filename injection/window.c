@@ -133,6 +133,7 @@ static uint32_t next_step;     /* the first one that has not been followed */
 static uint64_t settle_end_ms; /* 0: steps do not rule so far */
 static uint64_t skip_below;    /* cycles that have had their turn, or lost it to a profiler */
 static uint64_t lost_cycle;    /* of these the last one that lost it, in part or whole, + 1 */
+static uint64_t drained_below; /* no record of these is awaited */
 
 /* From the release notes of CUDA 13.1 Update 1. Not seen in many windows of 13.0: no alarm. */
 static void warn_of_graphs(void)
@@ -174,9 +175,10 @@ static void close_window(uint32_t next)
 	ctl->opened = false;
 	ctl->closed = true;
 	ctl->closed_cycle = ctl->cycle;
-	ctl->draining = ctl->on;
 	ctl->closed_ms = inj_now_ms();
-	ctl->drain_end_ms = ctl->closed_ms + LINGER_MS;
+	/* The collector, which sees the program's steps itself, can be sooner than we are. */
+	ctl->draining = ctl->on && ctl->cycle >= drained_below;
+	ctl->drain_end_ms = ctl->cycle >= drained_below ? ctl->closed_ms + LINGER_MS : 0;
 	inj_tell_devices();
 	warn_of_graphs();
 	inj_tell(GT_WHAT_CLOSE, ctl->cycle, next);
@@ -247,6 +249,15 @@ void inj_window_cancel(uint64_t cycle)
 		ctl->draining = ctl->on && ctl->drain_end_ms;
 		return;
 	}
+	ctl->draining = false;
+	ctl->drain_end_ms = 0;
+}
+
+void inj_window_drained(uint64_t cycle)
+{
+	drained_below = cycle + 1;
+	if (cycle < ctl->closed_cycle)
+		return;
 	ctl->draining = false;
 	ctl->drain_end_ms = 0;
 }

@@ -252,6 +252,27 @@ static void records_come_for_ever(void **state)
 	});
 }
 
+/* We were held up, and the collector says so before we have seen the window's end. */
+static void drained_sooner(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		step(2, 2000);
+		step(3, 2500);
+		inj_window_drained(0);
+		check(inj_control.on && inj_control.opened);
+		step(4, 3000);
+		check(!inj_control.on && told == GT_WHAT_OFF);
+		step(6, 4000);
+		step(7, 5000);
+		step(8, 6000);
+		check(inj_control.on);
+		inj_window_drained(1);
+		at(6001);
+		check(!inj_control.on);
+	});
+}
+
 /* Tracing ends. */
 static void stopped(void **state)
 {
@@ -325,7 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_comes), TEST(records_come),      TEST(records_come_for_ever),
 		TEST(stopped),       TEST(next_is_cancelled), TEST(next_alone_is_cancelled),
-		TEST(interrupted),
+		TEST(interrupted),   TEST(drained_sooner),
 	};
 
 	return cmocka_run_group_tests_name("injection: window", tests, NULL, NULL);
