@@ -244,13 +244,14 @@ void inj_window_cancel(uint64_t cycle)
 	lost_cycle = 0;
 	if (ctl->cycle != cycle)
 		return;
-	if (ctl->opened) { /* the one before it may be waiting */
+	if (ctl->opened)
 		ctl->opened = false;
-		ctl->draining = ctl->on && ctl->drain_end_ms;
-		return;
-	}
-	ctl->draining = false;
-	ctl->drain_end_ms = 0;
+	else
+		ctl->closed_cycle = cycle - (cycle > 0);
+	/* The one before it may be waiting. */
+	if (cycle <= drained_below)
+		ctl->drain_end_ms = 0;
+	ctl->draining = ctl->on && ctl->drain_end_ms;
 }
 
 void inj_window_drained(uint64_t cycle)

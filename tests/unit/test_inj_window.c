@@ -308,14 +308,31 @@ static void next_is_cancelled(void **state)
 	});
 }
 
+/* The same when it is closed already. */
+static void next_is_cancelled_late(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		first_window();
+		step(6, 4000);
+		step(7, 5000);
+		step(8, 6000);
+		inj_window_cancel(1);
+		at(6001);
+		check(inj_control.on);
+		inj_window_drained(0);
+		at(6002);
+		check(!inj_control.on);
+	});
+}
+
 /* The same; the first one has all its records. */
 static void next_alone_is_cancelled(void **state)
 {
 	(void)state;
 	in_child_until(_exit, {
 		first_window();
-		inj_control.draining = false;
-		inj_control.drain_end_ms = 0;
+		inj_window_drained(0);
 		step(6, 4000);
 		step(7, 5000);
 		inj_window_cancel(1);
@@ -344,9 +361,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_comes), TEST(records_come),      TEST(records_come_for_ever),
-		TEST(stopped),       TEST(next_is_cancelled), TEST(next_alone_is_cancelled),
-		TEST(interrupted),   TEST(drained_sooner),
+		TEST(nothing_comes),          TEST(records_come),
+		TEST(records_come_for_ever),  TEST(stopped),
+		TEST(next_is_cancelled),      TEST(next_alone_is_cancelled),
+		TEST(next_is_cancelled_late), TEST(interrupted),
+		TEST(drained_sooner),
 	};
 
 	return cmocka_run_group_tests_name("injection: window", tests, NULL, NULL);
