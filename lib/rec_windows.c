@@ -430,7 +430,6 @@ void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 {
 	const char *by = atomic_load(&rec->stopped_by);
 
-	rec->ended = end == GT_END_ORDERLY;
 	while (rec->window_count) {
 		struct gt_window *window = rec->windows[0];
 		bool cut = !window->closed && window->id != GT_WHOLE_ID;

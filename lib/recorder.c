@@ -452,6 +452,7 @@ void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_n
 {
 	begin_drain(rec, now_ns);
 	rec->held.active = 0; /* it did not live to see the decision */
+	rec->ended = end == GT_END_ORDERLY;
 	if (choose_mode(rec))
 		gt_windows_open_whole(rec);
 	read_arena(rec, true);

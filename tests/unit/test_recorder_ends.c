@@ -153,6 +153,25 @@ static void ends_before_its_gpu(void **state)
 			    "the program ended before the GPU had done 1 of its launches");
 }
 
+/* The same some steps behind the window, which waited so long. */
+static void ends_later_before_its_gpu(void **state)
+{
+	(void)state;
+	start();
+	steps_to(6);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(32));
+	ab_kernel(&ab, 1, AB_MS(33));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(61);
+	ab_kernel_on(&ab, 2, 7, 0, 0, 1);
+	ab_flush(&ab);
+	finish(false, 70);
+	assert_string_equal(report.closed[0].why,
+			    "the program ended before the GPU had done 1 of its launches");
+}
+
 /* Its last step is no whole one either: an exception, or nothing but the end of the program. */
 static void ends_in_the_last_step(void **state)
 {
@@ -515,6 +534,7 @@ int main(void)
 		TEST(graph_as_one_record),
 		TEST(ends_in_the_window),
 		TEST(ends_before_its_gpu),
+		TEST(ends_later_before_its_gpu),
 		TEST(ends_in_the_last_step),
 		TEST(killed),
 		TEST(killed_with_held_records),
