@@ -159,15 +159,10 @@ static bool is_stale(const struct gt_record *record, const struct gt_launch *lau
 	       record->op.end_ns < launch->start_ns - GT_MIN(launch->start_ns, STALE_NS);
 }
 
-/*
- * Is this work of later than the window? Behind it the target takes no launches, but what they do
- * has records. Alone it says little, as it may be on a stream that is far ahead of the others: what
- * is missing must be the lesser part.
- */
+/* Was this launched behind the window? There the target takes no launches. */
 static bool is_later(const struct gt_window *window, uint32_t correlation)
 {
-	return window->closed && 2 * window->worked > window->launched &&
-	       is_newer(correlation, window->newest);
+	return window->closed && window->launched && is_newer(correlation, window->newest);
 }
 
 /* How far the GPU is, for windows that wait for it. launch: NULL, where it is not known. */
