@@ -302,11 +302,16 @@ static bool has_all_calls(const struct gt_recorder *rec, const struct gt_window 
 
 /*
  * Is the GPU further than the window? Kernels of later steps alone do not say so, as they may be on
- * a stream that is far ahead of the others: what is missing must be a small part.
+ * a stream that is far ahead of the others: what is missing must be a small part, or was dropped.
  */
-static bool is_overtaken(const struct gt_window *window)
+static bool is_overtaken(const struct gt_recorder *rec, const struct gt_window *window)
 {
-	return window->overtaken && window->worked >= window->launched - window->launched / 8;
+	const struct gt_arena_state *now = &rec->state, *began = &window->began;
+	uint64_t dropped = now->dropped_cupti - began->dropped_cupti + now->dropped_arena -
+			   began->dropped_arena;
+	uint64_t missing = window->launched - window->worked;
+
+	return window->overtaken && missing <= GT_MAX(dropped, window->launched / 8);
 }
 
 /* Is the window complete, or as complete as it will be? */
@@ -332,7 +337,7 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
 	since_ns = GT_MIN(since_ns, rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns));
 	return (!rec->backlog && is_off(rec, window)) ||
-	       since_ns >= (is_overtaken(window) ? OVERTAKEN_NS : SILENT_NS);
+	       since_ns >= (is_overtaken(rec, window) ? OVERTAKEN_NS : SILENT_NS);
 }
 
 /* The target waits for a window of which no event was read: they were lost. */

@@ -373,6 +373,22 @@ static void another_stream_is_ahead(void **state)
 	assert_int_equal(report.closed_count, 0);
 }
 
+/* But the missing ones were dropped, and counted. */
+static void another_stream_is_ahead_of_lost(void **state)
+{
+	(void)state;
+	close_waiting();
+	ab_launch(&ab, MAIN, 4, 3, AB_MS(41));
+	ab_kernel(&ab, 3, AB_MS(42));
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->dropped_cupti, 1);
+	drain(50);
+	drain(2000);
+	assert_int_equal(report.closed_count, 0);
+	drain(2100);
+	assert_true(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +408,7 @@ int main(void)
 		TEST(window_behind_a_recording),
 		TEST(overtaken_by_unknown),
 		TEST(another_stream_is_ahead),
+		TEST(another_stream_is_ahead_of_lost),
 	};
 
 	return cmocka_run_group_tests_name("recorder lag", tests, NULL, NULL);
