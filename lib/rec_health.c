@@ -92,6 +92,8 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
 		{ health->dropped_ring,
 		  "events found no room in the arena (--max-buffer) or were nested too deep" },
+		{ rec->ended ? window->untimed : 0,
+		  "launches were not done by the GPU when the program ended" },
 		{ health->launches_without_gpu, "launches have no GPU record" },
 		{ health->gpu_without_launch, "GPU records have no launch" },
 		{ health->bad_records, "records could not be used" },
@@ -109,12 +111,6 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 		return "no record of any call came, while another tool held CUPTI's callbacks";
 	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
 		return "CUPTI was not on yet when the window began";
-	if (rec->ended && window->untimed) {
-		snprintf(window->reason, sizeof(window->reason),
-			 "the program ended before the GPU had done %" PRIu64 " of its launches",
-			 window->untimed);
-		return window->reason;
-	}
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
 		if (!losses[i].count)
 			continue;

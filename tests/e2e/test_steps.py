@@ -171,7 +171,7 @@ def test_auto_reaches_its_bound(case):
 
 def test_steps_after_the_bound(case):
     """The recording has reached its bound when the first step is marked: the window takes its file."""
-    command = case.train('--marks', 'api', '--layers', 8000, '--sync', 0, '--steps', 8)
+    command = case.train('--marks', 'api', '--layers', 8000, '--sync', 0, '--steps', 8, tools=(3, 4))
     result = case.gtrace(['--max-buffer', '4M', '--skip-first', 2, '--active', 1], command)
     # How much of so large a step finds room is not the question.
     check_equal(result.trace().step_numbers(), [4], 'steps')
