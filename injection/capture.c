@@ -130,7 +130,7 @@ static bool parse_time(const char *text)
 
 static uint64_t warm_up_ms(void)
 {
-	return timed.begin_ms - GT_MIN(timed.begin_ms, WARM_UP_MS);
+	return gt_sub(timed.begin_ms, WARM_UP_MS);
 }
 
 /*

@@ -384,7 +384,7 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped && !is_lost();
 	if (inj_now_ms() >= ctl->drain_end_ms || (ctl->stopped && ctl->mute))
 		ctl->draining = false;
-	unsettled_ms = ctl->stopped ? 0 : settle_end_ms - GT_MIN(settle_end_ms, inj_now_ms());
+	unsettled_ms = ctl->stopped ? 0 : gt_sub(settle_end_ms, inj_now_ms());
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
 	set_wanted(wanted);

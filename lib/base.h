@@ -44,6 +44,12 @@
 #define GT_NSEC_PER_MSEC        UINT64_C(1000000)
 #define GT_NSEC_PER_USEC        UINT64_C(1000)
 
+/* a - b, of times for instance; 0 where that is below 0. */
+static inline uint64_t gt_sub(uint64_t a, uint64_t b)
+{
+	return a - GT_MIN(a, b);
+}
+
 /* Whatever the locale and the sign of char. */
 static inline bool gt_is_digit(char c)
 {

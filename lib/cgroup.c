@@ -107,7 +107,7 @@ uint64_t gt_cgroup_memory(const char *root, uint64_t *ret_limit)
 		used = read_bytes(root, &group, group.usage);
 		if (limit < NO_LIMIT && used != UINT64_MAX) {
 			used -= GT_MIN(read_cached(root, &group), used);
-			own = limit - GT_MIN(used, limit);
+			own = gt_sub(limit, used);
 			*ret_limit = own < left ? limit : *ret_limit;
 			left = GT_MIN(own, left);
 		}

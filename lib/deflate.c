@@ -418,7 +418,7 @@ static struct match search(const struct gt_deflate *d, const struct source *src,
 void gt_deflate_text(struct gt_deflate *d, const char *text, size_t from, size_t to,
 		     const struct gt_deflate_hint *hints, size_t hint_count, struct gt_buf *out)
 {
-	const struct source src = { text, from, from - GT_MIN(from, d->since_flush), to };
+	const struct source src = { text, from, gt_sub(from, d->since_flush), to };
 	const struct gt_deflate_hint *end = hint_count ? hints + hint_count : hints;
 	const struct gt_deflate_hint *next = NULL; /* when what is before it is hinted at, too */
 	uint32_t dist = 0, next_len = 0;

@@ -125,7 +125,7 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.with_memory = rec->config.with_memory,
 	};
 	/* Another thread's first events may be stamped a little before the step began. */
-	uint64_t base_ns = window->start_ns - GT_MIN(window->start_ns, GT_NSEC_PER_MSEC);
+	uint64_t base_ns = gt_sub(window->start_ns, GT_NSEC_PER_MSEC);
 	char tried[sizeof(window->path)];
 	struct gt_err err = { 0 };
 	bool overwrite = false;

@@ -160,7 +160,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (yield)
 		gt_window_hear_yield(window, yield);
 	gt_window_hear_close(rec, window);
-	window->since_step = first - GT_MIN(first, pos->warmup + 1);
+	window->since_step = gt_sub(first, pos->warmup + 1);
 	if (rec->heard[pos->cycle % ARRAY_SIZE(rec->heard)].cycle == pos->cycle)
 		window->heard = rec->heard[pos->cycle % ARRAY_SIZE(rec->heard)];
 	gt_rec_forget(rec);
@@ -296,8 +296,7 @@ static bool is_off(const struct gt_recorder *rec, const struct gt_window *window
 static bool has_all_calls(const struct gt_recorder *rec, const struct gt_window *window)
 {
 	return !gt_window_fell_back(rec, window) ||
-	       rec->newest_api_ns - GT_MIN(rec->newest_api_ns, API_LAG_NS) >= window->end_ns ||
-	       is_off(rec, window);
+	       gt_sub(rec->newest_api_ns, API_LAG_NS) >= window->end_ns || is_off(rec, window);
 }
 
 /*
@@ -323,7 +322,7 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		return false;
 	if (!window->closed_now_ns) /* this drain is the first that knows */
 		window->closed_now_ns = rec->now_ns;
-	since_ns = rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns);
+	since_ns = gt_sub(rec->now_ns, window->closed_now_ns);
 	/* The target does not listen for it before it has closed the window itself. */
 	if (!window->drained && since_ns >= (window->told ? LATE_CALL_NS : LATE_LAUNCH_NS) &&
 	    has_all_calls(rec, window) && gt_rec_settled(rec, window, since_ns < LATE_LAUNCH_NS)) {
@@ -335,7 +334,7 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		return window->id == GT_WHOLE_ID ||
 		       gt_steps_find(&rec->steps, window->last_step + 2) ||
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
-	since_ns = GT_MIN(since_ns, rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns));
+	since_ns = GT_MIN(since_ns, gt_sub(rec->now_ns, window->behind_now_ns));
 	return (!rec->backlog && is_off(rec, window)) ||
 	       since_ns >= (is_overtaken(rec, window) ? OVERTAKEN_NS : SILENT_NS);
 }
@@ -347,8 +346,7 @@ static void note_unseen(struct gt_recorder *rec)
 	struct gt_sched_pos pos;
 
 	if (!close->hdr.type || rec->whole_mode || rec->backlog || close->cycle < rec->next_id ||
-	    close->cycle < rec->over_cycles ||
-	    rec->now_ns - GT_MIN(rec->now_ns, close->time_ns) < LATE_LAUNCH_NS)
+	    close->cycle < rec->over_cycles || gt_sub(rec->now_ns, close->time_ns) < LATE_LAUNCH_NS)
 		return;
 	/* Or it was of a plan that was taken back, whose number another window will have. */
 	gt_plans_at(gt_windows_schedule(rec), &rec->plans, close->value - 1, &pos);
@@ -401,7 +399,7 @@ void gt_windows_advance(struct gt_recorder *rec)
 	if (rec->ranges.shared)
 		gt_ranges_settle(&rec->ranges, GT_WINDOW_NONE, gt_rec_oldest_waiting_ns(rec));
 	gt_range_history_trim(&rec->history, &rec->ranges, GT_WINDOW_NONE,
-			      rec->now_ns - GT_MIN(rec->now_ns, HISTORY_NS));
+			      gt_sub(rec->now_ns, HISTORY_NS));
 }
 
 bool gt_windows_closing(const struct gt_recorder *rec)
@@ -410,7 +408,7 @@ bool gt_windows_closing(const struct gt_recorder *rec)
 		const struct gt_window *window = rec->windows[i];
 
 		if (window->closed && !window->drained &&
-		    rec->now_ns - GT_MIN(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS)
+		    gt_sub(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS)
 			return true;
 	}
 	return false;

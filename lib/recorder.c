@@ -249,7 +249,7 @@ static bool has_rest(const struct gt_record_cursor *cur)
  */
 static bool is_of_another_clock(const struct gt_recorder *rec, const struct gt_gpu_op *op)
 {
-	return op->start_ns < rec->hello.realtime_ns - GT_MIN(rec->hello.realtime_ns, CLOCK_SET_NS);
+	return op->start_ns < gt_sub(rec->hello.realtime_ns, CLOCK_SET_NS);
 }
 
 /* One pass for calls of the fall-back mode, if it is one, and one for GPU work. */

@@ -61,7 +61,7 @@ void gt_schedule_at(const struct gt_schedule *sched, uint64_t step, struct gt_sc
 
 uint64_t gt_plan_begin(const struct gt_plan *plan)
 {
-	return plan->first_step - GT_MIN(plan->first_step, GT_MAX(plan->warmup, 1));
+	return gt_sub(plan->first_step, GT_MAX(plan->warmup, 1));
 }
 
 void gt_plans_add(struct gt_plans *plans, const struct gt_plan *plan)

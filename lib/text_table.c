@@ -35,7 +35,7 @@ void gt_text_cell_cut(struct gt_text_table *table, struct gt_str name, const cha
 	struct gt_buf safe = { 0 };
 
 	gt_safe_put(&safe, name);
-	gt_safe_put_cut(&table->text, gt_buf_str(&safe), width - GT_MIN(strlen(end), width));
+	gt_safe_put_cut(&table->text, gt_buf_str(&safe), gt_sub(width, strlen(end)));
 	gt_buf_text(&table->text, end);
 	gt_buf_byte(&table->text, '\0');
 	table->cells++;

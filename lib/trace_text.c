@@ -85,7 +85,7 @@ int gt_trace_compress(struct gt_trace *trace)
 	trace->unflushed += text->len - trace->compressed;
 	trace->main.hint_count = 0;
 	/* Keep as much as matches can reach. */
-	drop = text->len - GT_MIN(text->len, (size_t)GT_DEFLATE_WINDOW);
+	drop = gt_sub(text->len, GT_DEFLATE_WINDOW);
 	memmove(text->data, text->data + drop, text->len - drop);
 	text->len -= drop;
 	trace->main.start += drop;
