@@ -7,12 +7,8 @@
 
 /* GPU work this long before its launch belongs to another one of the same, reused id. */
 #define STALE_NS (10 * GT_NSEC_PER_SEC)
-/*
- * A graph that has work has all of it when none has come for so long; of a captured range, behind
- * which there need not be a further step, sooner.
- */
-#define GRAPH_QUIET_NS    (2 * GT_NSEC_PER_SEC)
-#define CAPTURED_QUIET_NS (100 * GT_NSEC_PER_MSEC)
+/* A graph that has work has all of it when none has come for so long. */
+#define GRAPH_QUIET_NS (2 * GT_NSEC_PER_SEC)
 
 /* Correlation ids rise, and wrap. */
 static bool is_newer(uint32_t correlation, uint32_t than)
@@ -156,7 +152,7 @@ static struct gt_launch *make_room(struct gt_recorder *rec, uint32_t correlation
 static bool is_stale(const struct gt_record *record, const struct gt_launch *launch)
 {
 	return record->type == GT_RECORD_GPU &&
-	       record->op.end_ns < launch->start_ns - GT_MIN(launch->start_ns, STALE_NS);
+	       record->op.end_ns < gt_sub(launch->start_ns, STALE_NS);
 }
 
 /* Was this launched behind the window? There the target takes no launches. */
@@ -342,10 +338,7 @@ static bool has_orphans(const struct gt_recorder *rec, const struct gt_window *w
 static bool is_quiet(const struct gt_recorder *rec, const struct gt_window *window,
 		     const struct gt_launch *launch)
 {
-	uint64_t quiet_ns = window->own_steps ? CAPTURED_QUIET_NS : GRAPH_QUIET_NS;
-
-	return launch->worked &&
-	       rec->now_ns - GT_MIN(rec->now_ns, window->behind_now_ns) >= quiet_ns;
+	return launch->worked && gt_sub(rec->now_ns, window->behind_now_ns) >= GRAPH_QUIET_NS;
 }
 
 bool gt_rec_settled(const struct gt_recorder *rec, const struct gt_window *window,
