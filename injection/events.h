@@ -18,7 +18,8 @@ struct inj_open_call {
 	uint32_t cbid;
 	uint32_t flags; /* GT_CALL_* */
 	uint32_t stream;
-	uint16_t domain;
+	uint8_t domain;
+	uint8_t context;
 };
 
 /* Written by its thread in each call: on cache lines of its own. */

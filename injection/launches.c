@@ -82,15 +82,17 @@ static void on_enter(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 		return;
 	call = &calls[domain][cbid];
 	open->generation = generation;
-	open->domain = (uint16_t)domain;
+	open->domain = (uint8_t)domain;
 	open->cbid = cbid;
 	open->correlation = data->correlationId;
 	open->stream = GT_STREAM_UNKNOWN;
+	open->context = 0;
 	open->flags = 0;
 	if (call->class.sizes && inj_call_is_empty(call->class.sizes, data->functionParams))
 		open->flags = GT_CALL_EMPTY;
 	if (call->class.klass == GT_CALL_GRAPH) {
 		open->stream = stream_of(data, call);
+		open->context = (uint8_t)data->contextUid;
 		atomic_store_explicit(&graph_seen, true, memory_order_relaxed);
 	}
 	open->step = inj_step_now();
@@ -131,7 +133,7 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 		memcpy(&result, data->functionReturnValue, sizeof(result));
 
 	end_ns = gt_clock_ns(CLOCK_REALTIME);
-	stack_id = inj_call_stack(end_ns - GT_MIN(end_ns, open->start_ns));
+	stack_id = inj_call_stack(gt_sub(end_ns, open->start_ns));
 	ev = inj_event_begin(self, sizeof(*ev));
 	if (!ev)
 		return;
@@ -143,6 +145,7 @@ static void on_exit_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
 	ev->correlation = open->correlation;
 	ev->name_id = call->name_id;
 	ev->domain = open->domain;
+	ev->context = open->context;
 	ev->klass = call->class.klass;
 	ev->cbid = (uint16_t)cbid;
 	ev->flags = (uint16_t)(open->flags | (result ? GT_CALL_FAILED : 0));

@@ -153,6 +153,7 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		.name_id = ev->name_id,
 		.stack_id = ev->stack_id,
 		.stream = ev->klass == GT_CALL_GRAPH ? ev->stream : GT_STREAM_UNKNOWN,
+		.context = ev->context,
 		.graph = ev->klass == GT_CALL_GRAPH,
 		.runtime = ev->domain == 2, /* CUPTI_CB_DOMAIN_RUNTIME_API */
 	};

@@ -16,17 +16,19 @@ static bool is_newer(uint32_t correlation, uint32_t than)
 	return (int32_t)(correlation - than) > 0;
 }
 
-static uint32_t stream_newest(const struct gt_recorder *rec, uint32_t stream)
+/* Streams of several contexts, as each GPU has one, have the same ids. Never 0. */
+static uint64_t stream_key(uint32_t context, uint32_t stream)
 {
-	return gt_map_get(&rec->stream_newest, (uint64_t)stream + 1);
+	return ((uint64_t)(uint8_t)context << 32 | stream) + 1;
 }
 
 static void note_stream(struct gt_recorder *rec, const struct gt_gpu_op *op)
 {
-	uint32_t newest = stream_newest(rec, op->stream);
+	uint64_t key = stream_key(op->context, op->stream);
+	uint32_t newest = gt_map_get(&rec->stream_newest, key);
 
 	if (!newest || is_newer(op->correlation, newest))
-		gt_map_put(&rec->stream_newest, (uint64_t)op->stream + 1, op->correlation);
+		gt_map_put(&rec->stream_newest, key, op->correlation);
 }
 
 /*
@@ -42,7 +44,7 @@ static bool has_all(const struct gt_recorder *rec, const struct gt_launch *launc
 		return launch->worked;
 	if (launch->traced)
 		return true;
-	newest = stream_newest(rec, launch->stream);
+	newest = gt_map_get(&rec->stream_newest, stream_key(launch->context, launch->stream));
 	if (newest && is_newer(newest, launch->entry.correlation))
 		return true;
 	return launch->worked && (uint64_t)rec->state.step >= (uint64_t)launch->step_number + 2 &&

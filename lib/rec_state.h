@@ -41,6 +41,7 @@ struct gt_launch {
 	uint32_t stream;   /* graphs: CUPTI's id, or GT_STREAM_UNKNOWN */
 	uint32_t nccl;     /* id of the call of NCCL that launched it; 0: none */
 	uint32_t stack_id; /* of the Python code that made the call; 0: none */
+	uint8_t context;   /* graphs: low bits of CUPTI's id */
 	bool graph;        /* any number of GPU records */
 	bool runtime;
 	bool written; /* its call is in the trace */
@@ -159,7 +160,7 @@ struct gt_recorder {
 	struct gt_map thread_names;  /* tid -> name id */
 	struct gt_map api_names;     /* domain << 32 | cbid -> name id */
 	struct gt_map api_classes;   /* likewise -> enum gt_call_class */
-	struct gt_map stream_newest; /* stream + 1 -> correlation of its newest GPU record */
+	struct gt_map stream_newest; /* stream_key() -> correlation of its newest GPU record */
 	struct gt_steps steps;
 	struct gt_steps own_steps; /* the program's, while captured ranges are the steps */
 	struct gt_ranges ranges;

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 7
+#define GT_WIRE_VERSION 8
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 

@@ -87,7 +87,8 @@ struct gt_ev_call { /* an outermost CUDA call; written when it returns */
 	uint64_t end_ns;
 	uint32_t correlation; /* CUPTI's correlation id */
 	uint32_t name_id;     /* GT_EV_STRING id of the name the program called */
-	uint16_t domain;      /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
+	uint8_t domain;       /* 1 driver, 2 runtime (CUpti_CallbackDomain) */
+	uint8_t context;      /* GRAPH: the low bits of CUPTI's context id */
 	uint16_t klass;       /* enum gt_call_class */
 	uint16_t cbid;
 	uint16_t flags;    /* GT_CALL_* */

@@ -259,6 +259,7 @@ static inline void ab_own_step(struct arena_builder *ab, uint32_t tid, uint32_t 
 struct ab_call {
 	uint32_t tid, step, correlation, stream, name_id, stack_id;
 	uint16_t klass, flags;
+	uint8_t context;
 	uint64_t start_ns, end_ns; /* end_ns 0: 10 us later */
 	bool driver;
 };
@@ -271,6 +272,7 @@ static inline void ab_call(struct arena_builder *ab, struct ab_call call)
 		.correlation = call.correlation,
 		.name_id = call.name_id,
 		.domain = call.driver ? 1 : 2,
+		.context = call.context,
 		.klass = call.klass,
 		.cbid = 211,
 		.flags = call.flags,
@@ -454,18 +456,33 @@ static inline void ab_flush(struct arena_builder *ab)
 	ab->records = NULL;
 }
 
-static inline void ab_kernel_on(struct arena_builder *ab, uint32_t correlation, uint32_t stream,
-				uint64_t start_ns, uint64_t end_ns, uint64_t name_ref)
+struct ab_kernel {
+	uint32_t correlation, context, stream;
+	uint64_t start_ns, end_ns, name_ref;
+};
+
+static inline void ab_kernel_like(struct arena_builder *ab, struct ab_kernel kernel)
 {
 	unsigned char rec[512] = { 0 };
 
 	ab_u32(rec, 0, AB_KIND_KERNEL);
-	ab_u64(rec, 16, start_ns);
-	ab_u64(rec, 24, end_ns);
-	ab_u32(rec, 48, stream);
-	ab_u32(rec, 92, correlation);
-	ab_u64(rec, 104, name_ref);
+	ab_u64(rec, 16, kernel.start_ns);
+	ab_u64(rec, 24, kernel.end_ns);
+	ab_u32(rec, 44, kernel.context);
+	ab_u32(rec, 48, kernel.stream);
+	ab_u32(rec, 92, kernel.correlation);
+	ab_u64(rec, 104, kernel.name_ref);
 	ab_record(ab, rec, ab->kernel_bytes);
+}
+
+static inline void ab_kernel_on(struct arena_builder *ab, uint32_t correlation, uint32_t stream,
+				uint64_t start_ns, uint64_t end_ns, uint64_t name_ref)
+{
+	ab_kernel_like(ab, (struct ab_kernel){ .correlation = correlation,
+					       .stream = stream,
+					       .start_ns = start_ns,
+					       .end_ns = end_ns,
+					       .name_ref = name_ref });
 }
 
 /* On stream 7, of 20 us. */

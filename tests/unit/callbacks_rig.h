@@ -151,6 +151,7 @@ static inline void call(CUpti_ApiCallbackSite site, CUpti_CallbackDomain domain,
 	const CUpti_CallbackData data = { .callbackSite = site,
 					  .functionParams = params,
 					  .functionReturnValue = &result,
+					  .contextUid = 0x102,
 					  .correlationId = correlation };
 
 	cupti.callback(NULL, domain, cbid, &data);

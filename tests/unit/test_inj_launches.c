@@ -24,6 +24,7 @@ static void outermost_call(void **state)
 	assert_int_equal(ev.klass, GT_CALL_KERNEL);
 	assert_int_equal(ev.flags, 0);
 	assert_int_equal(ev.stream, GT_STREAM_UNKNOWN);
+	assert_int_equal(ev.context, 0);
 
 	enter(DRIVER, DRIVER_LAUNCH, 78);
 	leave(DRIVER, DRIVER_LAUNCH, 78);
@@ -81,6 +82,7 @@ static void flags_of_a_call(void **state)
 	ev = the_call();
 	assert_int_equal(ev.klass, GT_CALL_GRAPH);
 	assert_int_equal(ev.stream, 103);
+	assert_int_equal(ev.context, 2);
 	assert_true(inj_launches_graph_seen());
 }
 

@@ -25,6 +25,16 @@ static void set_memory(uint32_t correlation, double ms)
 	ab_record(&ab, record, ab.hello.record_bytes[CUPTI_MEMSET]);
 }
 
+static void kernel_of(uint32_t context, uint32_t correlation, uint64_t start_ns)
+{
+	ab_kernel_like(&ab, (struct ab_kernel){ .correlation = correlation,
+						.context = context,
+						.stream = 7,
+						.start_ns = start_ns,
+						.end_ns = start_ns + 20000,
+						.name_ref = 1 });
+}
+
 /* Half of a graph's records are in one buffer, half in the next; steps went by meanwhile. */
 static void graph_in_two_buffers(void **state)
 {
@@ -232,6 +242,36 @@ static void overtaken_by_a_memset(void **state)
 	assert_int_equal(report.closed_count, 0);
 }
 
+/* Each GPU's context has a stream 7: work on that of another one says nothing of the graph. */
+static void graph_and_another_gpu(void **state)
+{
+	enum { ONE = 1, OTHER = 2 };
+
+	(void)state;
+	start();
+	steps_to(3);
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = 3,
+				       .correlation = 1,
+				       .klass = GT_CALL_GRAPH,
+				       .stream = 7,
+				       .context = ONE,
+				       .start_ns = AB_MS(31) });
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(32));
+	kernel_of(OTHER, 2, AB_MS(33));
+	kernel_of(ONE, 1, AB_MS(34));
+	ab_flush(&ab);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(45);
+	drain(55);
+	assert_false(report.drained);
+	kernel_of(ONE, 3, AB_MS(60));
+	ab_flush(&ab);
+	drain(65);
+	assert_true(report.drained);
+}
+
 /* A graph may have any number of records; the program does nothing any more. */
 static void graph_is_last(void **state)
 {
@@ -401,6 +441,7 @@ int main(void)
 		TEST(silent_for_good),
 		TEST(overtaken),
 		TEST(overtaken_by_a_memset),
+		TEST(graph_and_another_gpu),
 		TEST(graph_is_last),
 		TEST(graph_and_copies_ahead),
 		TEST(graph_comes_after_its_work),
