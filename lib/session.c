@@ -5,6 +5,7 @@
 #include "str.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -101,6 +102,31 @@ static int has_traces(const struct gt_session *session)
 	return found;
 }
 
+/* Can --force overwrite each trace of this name? 0 or -errno. */
+static int check_overwrites(const struct gt_session *session, struct gt_err *err)
+{
+	DIR *stream = opendir(session->dir);
+	struct dirent *entry;
+	struct stat st;
+	int rc = 0;
+
+	if (!stream)
+		return gt_err_sys(err, -errno, "cannot read '%s'", session->dir);
+	while (!rc && (entry = readdir(stream))) {
+		if (!is_trace_of(entry->d_name, session->name) ||
+		    fstatat(dirfd(stream), entry->d_name, &st, 0) < 0)
+			continue;
+		if (!S_ISREG(st.st_mode))
+			rc = gt_err_set(err, -EEXIST, "cannot overwrite '%s/%s': it is no file",
+					session->dir, entry->d_name);
+		else if (faccessat(dirfd(stream), entry->d_name, W_OK, AT_EACCESS) < 0)
+			rc = gt_err_sys(err, -errno, "cannot overwrite '%s/%s'", session->dir,
+					entry->d_name);
+	}
+	closedir(stream);
+	return rc;
+}
+
 static int make_folder(struct gt_session *session)
 {
 	char *path = folder_path(session);
@@ -173,7 +199,9 @@ static int take_name(struct gt_session *session, const struct gt_session_config 
 		gt_claim_close(claim);
 		return 0;
 	}
-	rc = probe(claim->fd, session->dir, err);
+	rc = config->force && !in_folder(session) ? check_overwrites(session, err) : 0;
+	if (!rc)
+		rc = probe(claim->fd, session->dir, err);
 	if (rc < 0)
 		return rc;
 	rc = gt_claim_hold(claim);
@@ -242,6 +270,8 @@ const char *gt_session_advice(int code)
 				 : "root is nobody on this file system (root_squash): run as the "
 				   "owner "
 				   "of the directory, or choose another one with --output-dir";
+	case -EEXIST:
+		return "choose another name with --name";
 	case -EFBIG:
 		return "raise that limit";
 	case -ENOSPC:

@@ -11,6 +11,12 @@ ls here there
 # One that is gone later costs the traces, and is told; the exit status is the program's.
 mkdir gone
 try sim gtrace run -q -o gone -- sh -c 'rm -r gone; "$@"; exit 7' sh "${train[@]}"
+# So is what --force cannot overwrite.
+mkdir taken taken/run-rank3.trace.json.gz
+try gtrace run -o taken -n run --force -- echo started
+rmdir taken/* && mkfifo taken/run-rank0-cycle2.trace.json.gz
+try gtrace run -o taken -n run --force -- echo started
+ls -A taken
 # The same holds for the directory to meet others in.
 try gtrace run --rendezvous no/such/directory -- echo started
 try gtrace run --rendezvous file -- echo started
