@@ -2,6 +2,7 @@
  * doctor_dirs.c - the directories that a run writes to, and who this user is.
  */
 #include "base.h"
+#include "control_socket.h"
 #include "doctor.h"
 #include "session.h"
 #include "sockdir.h"
@@ -27,6 +28,31 @@ static void try_socket(struct gt_doctor *doctor)
 	gt_doctor_add(doctor, "dir.socket", GT_DOCTOR_OK, "%.*s",
 		      (int)(strrchr(sockdir.dir, '/') - sockdir.dir), sockdir.dir);
 	gt_sockdir_close(&sockdir);
+}
+
+static void try_sessions(struct gt_doctor *doctor)
+{
+	struct gt_control control = { .ctx = NULL }; /* nobody asks: the loop runs to close it */
+	struct gt_err err;
+	uv_loop_t loop;
+	int rc;
+
+	if (uv_loop_init(&loop) < 0)
+		return;
+	rc = gt_control_open(&control, &loop, getenv, &err);
+	if (rc < 0) {
+		gt_doctor_add(doctor, "dir.sessions", GT_DOCTOR_WARNING,
+			      "%s; gtrace ps, trigger and stop will not find what runs here",
+			      err.msg);
+		gt_doctor_fix(doctor, "set GTRACE_RUNTIME_DIR to a directory of yours on a local "
+				      "disk");
+	} else {
+		gt_doctor_add(doctor, "dir.sessions", GT_DOCTOR_OK, "%.*s",
+			      (int)(strrchr(control.path, '/') - control.path), control.path);
+		gt_control_close(&control);
+		uv_run(&loop, UV_RUN_DEFAULT);
+	}
+	uv_loop_close(&loop);
 }
 
 static void try_output(struct gt_doctor *doctor)
@@ -59,6 +85,7 @@ static void look_at_user(struct gt_doctor *doctor)
 void gt_doctor_directories(struct gt_doctor *doctor)
 {
 	try_socket(doctor);
+	try_sessions(doctor);
 	try_output(doctor);
 	look_at_user(doctor);
 }

@@ -314,6 +314,13 @@ def test_directories(case):
     expect(found, 'dir.output', 'problem', 'no/such/directory', 'create it')
 
 
+@each(absent=['/no/such'], relative=['here'])
+def test_directory_of_sessions(case, directory):
+    found, status = doctor(case, env={'GTRACE_RUNTIME_DIR': directory})
+    check_equal(status, 0, 'status')
+    expect(found, 'dir.sessions', 'warning', 'ps, trigger and stop will not find', 'GTRACE_RUNTIME_DIR')
+
+
 def test_file_size_limit(case):
     found, status = doctor(case, prefix=['bash', '-c', 'ulimit -f 2048; exec "$@"', 'bash'])
     check_equal(status, 1, 'status')
