@@ -91,7 +91,8 @@ struct gt_str gt_json_find_last(struct gt_str object, struct gt_str quoted_key);
 /*
  * A raw number, which may stand in quotes (tools write them so), times 10^decimals, rounded to
  * nearest. Exact up to 19 digits; out of range saturates. False when it is anything else.
- * "-1.-23" is read as -1.023: so did Kineto print negative times (before 2024-04).
+ * "-1.-23" is read as -1.023, "0.-234" as -0.234: so did Kineto print negative times (before
+ * 2024-04).
  */
 bool gt_json_scaled(struct gt_str raw, int decimals, int64_t *ret);
 

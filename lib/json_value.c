@@ -12,6 +12,7 @@ struct decimal { /* digits * 10^exponent */
 	uint64_t digits;
 	int count; /* without leading zeros */
 	int64_t exponent;
+	bool negative;
 };
 
 static void push_digit(struct decimal *number, char digit, bool fraction)
@@ -23,6 +24,20 @@ static void push_digit(struct decimal *number, char digit, bool fraction)
 	number->digits = number->digits * 10 + (uint64_t)(digit - '0');
 	number->count += number->digits != 0;
 	number->exponent -= fraction;
+}
+
+/* A minus that stands behind the point, as of a negative number that was printed by "%d.%03d",
+ * where it takes the place of a digit. *at is moved behind it. */
+static void read_inner_minus(const char **at, const char *end, struct decimal *ret)
+{
+	const int width = 3;
+	int digits = 0;
+
+	ret->negative = true;
+	for (++*at; *at + digits < end && gt_is_digit((*at)[digits]);)
+		digits++;
+	for (; digits < width; digits++)
+		push_digit(ret, '0', true);
 }
 
 /* [eE][+-]?[0-9]+; *at is moved behind it. */
@@ -43,19 +58,18 @@ static bool read_exponent(const char **at, const char *end, int64_t *exponent)
 
 static bool read_decimal(const char *at, const char *end, struct decimal *ret)
 {
-	const char *digits = at;
+	const char *digits;
 
-	for (; at < end && gt_is_digit(*at); at++)
+	ret->negative = at < end && *at == '-';
+	at += ret->negative;
+	for (digits = at; at < end && gt_is_digit(*at); at++)
 		push_digit(ret, *at, false);
 	if (at == digits)
 		return false;
 	if (at < end && *at == '.') {
-		digits = ++at;
-		if (at < end && *at == '-') { /* printed as "%d.%03d" from a negative number */
-			push_digit(ret, '0', true);
-			at++;
-		}
-		for (; at < end && gt_is_digit(*at); at++)
+		if (++at < end && *at == '-')
+			read_inner_minus(&at, end, ret);
+		for (digits = at; at < end && gt_is_digit(*at); at++)
 			push_digit(ret, *at, true);
 		if (at == digits)
 			return false;
@@ -90,13 +104,12 @@ bool gt_json_scaled(struct gt_str raw, int decimals, int64_t *ret)
 {
 	struct gt_str number = gt_json_unquote(raw);
 	struct decimal decimal = { .exponent = decimals };
-	bool negative = number.len && number.ptr[0] == '-';
 	int64_t value;
 
-	if (!number.len || !read_decimal(number.ptr + negative, number.ptr + number.len, &decimal))
+	if (!number.len || !read_decimal(number.ptr, number.ptr + number.len, &decimal))
 		return false;
 	value = scale(&decimal);
-	*ret = negative ? -value : value;
+	*ret = decimal.negative ? -value : value;
 	return true;
 }
 

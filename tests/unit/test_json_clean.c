@@ -67,8 +67,8 @@ static void test_flaws(void **state)
 	assert_clean("{\"a\":1,}", "{\"a\":1} 1");
 	assert_clean("[1,\x01 2\x7f]", "refused");
 	assert_clean("[1,\x01 \f2]", "[1,2] 1");
-	assert_clean("[007,-1.-23,1.,12345678901234567890123e]",
-		     "[7.000000,-1.023000,null,null] 1");
+	assert_clean("[007,-1.-23,0.-500,1.,12345678901234567890123e]",
+		     "[7.000000,-1.023000,-0.500000,null,null] 1");
 	assert_clean("[\"\\U \\u12 \\x\"]", "[\"\\\\U \\\\u12 \\\\x\"] 1");
 	assert_clean("[\"a\nb\x1f\"]", "[\"a\\u000ab\\u001f\"] 2");
 	assert_clean("[\"\xff\xc3(\xed\xa0\x80\"]",
