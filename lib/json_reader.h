@@ -12,6 +12,7 @@
 #define GT_JSON_READER_H
 
 #include "base.h"
+#include "buf.h"
 #include "str.h"
 
 #define GT_JSON_PAD 64
@@ -107,6 +108,9 @@ static inline bool gt_json_int(struct gt_str raw, int64_t *ret)
  * becomes U+FFFD.
  */
 size_t gt_json_unescape(struct gt_str raw, char *out);
+
+/* Append the bytes of a raw string, or the text of any other value. 0 or -ENOMEM. */
+int gt_json_put_text(struct gt_buf *out, struct gt_str raw);
 
 /* What is between the quotes of a raw string value; the value itself for any other kind. */
 struct gt_str gt_json_unquote(struct gt_str raw);

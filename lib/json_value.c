@@ -192,3 +192,14 @@ size_t gt_json_unescape(struct gt_str raw, char *out)
 	}
 	return (size_t)(next - out);
 }
+
+int gt_json_put_text(struct gt_buf *out, struct gt_str raw)
+{
+	struct gt_str text = gt_json_unquote(raw);
+	char *to = gt_buf_reserve(out, text.len + 1);
+
+	if (!to)
+		return -ENOMEM;
+	out->len += gt_json_unescape(text, to);
+	return 0;
+}

@@ -154,6 +154,19 @@ static bool put_stack(struct gt_ops *ops, struct gt_str stack, uint32_t *field)
 	return done;
 }
 
+static bool put_event_stack(struct gt_ops *ops, const struct gt_trace_event *event, uint32_t *field)
+{
+	struct gt_str raw = gt_trace_event_arg(event, GT_STR("\"Call stack\""));
+	struct gt_buf text = { 0 };
+	bool done;
+
+	if (!raw.len || !memchr(raw.ptr, '\\', raw.len))
+		return put_stack(ops, gt_json_unquote(raw), field);
+	done = !gt_json_put_text(&text, raw) && put_stack(ops, gt_buf_str(&text), field);
+	gt_buf_release(&text);
+	return done;
+}
+
 static struct gt_str dims_of(const struct gt_trace_event *event)
 {
 	struct gt_str dims = gt_trace_event_arg(event, GT_STR("\"Input Dims\""));
@@ -200,9 +213,7 @@ uint32_t gt_ops_event_row(struct gt_ops *ops, const struct gt_trace_event *event
 	if (is_operator && info->has_values &&
 	    !put_text(ops, gt_trace_event_arg(event, GT_STR("\"Concrete Inputs\"")), &key->values))
 		return GT_INTERN_FAILED;
-	if (has_stack &&
-	    !put_stack(ops, gt_json_unquote(gt_trace_event_arg(event, GT_STR("\"Call stack\""))),
-		       &key->stack))
+	if (has_stack && !put_event_stack(ops, event, &key->stack))
 		return GT_INTERN_FAILED;
 	row = gt_ops_row(ops, key);
 	info->recent_row = row + 1;

@@ -123,17 +123,16 @@ static int add_to_thread(struct gt_summary *summary, const struct gt_trace_event
 
 static int name_thread(struct gt_summary *summary, const struct gt_trace_event *event)
 {
-	struct gt_str name = gt_json_unquote(gt_trace_event_arg(event, GT_STR("\"name\"")));
+	struct gt_str name = gt_trace_event_arg(event, GT_STR("\"name\""));
 	struct gt_summary_track *track;
 
-	if (!name.len || !gt_str_equal(event->name, GT_STR("thread_name")))
+	if (!gt_json_unquote(name).len || !gt_str_equal(event->name, GT_STR("thread_name")))
 		return 0;
 	track = track_of(summary, event);
 	if (!track)
 		return -ENOMEM;
 	track->label.len = 0;
-	gt_buf_append(&track->label, name.ptr, name.len);
-	return track->label.failed ? -ENOMEM : 0;
+	return gt_json_put_text(&track->label, name);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -48,18 +48,6 @@ static int walk_array(struct gt_str raw, void *context, int (*fn)(void *context,
 	return rc;
 }
 
-/* The bytes of a string, or the text of a number. */
-static int append_text(struct gt_buf *out, struct gt_str raw)
-{
-	struct gt_str text = gt_json_unquote(raw);
-	char *to = gt_buf_reserve(out, text.len + 1);
-
-	if (!to)
-		return -ENOMEM;
-	out->len += gt_json_unescape(text, to);
-	return 0;
-}
-
 /* ---- devices --------------------------------------------------------------------------------- */
 
 static int on_device_member(void *context, struct gt_str key, struct gt_str raw)
@@ -74,7 +62,7 @@ static int on_device_member(void *context, struct gt_str key, struct gt_str raw)
 		return 0;
 	if (devices->len)
 		gt_buf_append(devices, ", ", 2);
-	return append_text(devices, raw);
+	return gt_json_put_text(devices, raw);
 }
 
 static int on_device(void *context, struct gt_str raw)
@@ -117,7 +105,7 @@ static int on_warning(void *context, struct gt_str raw)
 
 	if (gt_json_kind(raw) != GT_JSON_STRING)
 		return 0;
-	if (append_text(&own->warnings, raw))
+	if (gt_json_put_text(&own->warnings, raw))
 		return -ENOMEM;
 	gt_buf_byte(&own->warnings, '\n');
 	return 0;
@@ -151,11 +139,11 @@ static int on_own(void *context, struct gt_str key, struct gt_str raw)
 	else if (gt_json_kind(raw) != GT_JSON_STRING)
 		return 0;
 	else if (gt_str_equal(key, GT_STR("version")))
-		return append_text(&own->version, raw);
+		return gt_json_put_text(&own->version, raw);
 	else if (gt_str_equal(key, GT_STR("step_source")))
-		return append_text(&own->step_source, raw);
+		return gt_json_put_text(&own->step_source, raw);
 	else if (gt_str_equal(key, GT_STR("reason")))
-		return append_text(&own->reason, raw);
+		return gt_json_put_text(&own->reason, raw);
 	return 0;
 }
 
@@ -170,7 +158,7 @@ static int note_version(struct gt_summary *summary, struct gt_str raw, const cha
 		return 0;
 	gt_buf_text(&summary->runtime, api);
 	if (!cuda || !gt_json_int(raw, &version))
-		return append_text(&summary->runtime, raw);
+		return gt_json_put_text(&summary->runtime, raw);
 	gt_buf_printf(&summary->runtime, "%lld.%lld", (long long)version / 1000,
 		      (long long)version % 1000 / 10);
 	return 0;

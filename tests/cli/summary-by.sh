@@ -12,7 +12,7 @@ cat >trace.json <<'END'
 {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":21,"dur":5,"args":{"device":0,"stream":7}},
 {"ph":"X","cat":"kernel","name":"ncclDevKernel","pid":1,"tid":"stream 20","ts":21,"dur":5,"args":{"device":1}},
 {"ph":"X","cat":"some \u001bthing","name":"x","pid":9,"tid":9,"ts":0,"dur":1},
-{"ph":"M","name":"thread_name","pid":9,"tid":9,"args":{"name":"thread 9 (python3)"}}
+{"ph":"M","name":"thread_name","pid":9,"tid":9,"args":{"name":"thread 9 (\"p\u0079thon3\")"}}
 ]}
 END
 for key in category step stream thread annotation memcpy blocking; do

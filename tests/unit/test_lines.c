@@ -78,6 +78,16 @@ static void test_call_stacks(void **state)
 	      "1,10.000,0.000,0.000,0.000,\"m.py\",8,\"f\"\n");
 }
 
+/* Other tools that write a file again escape what Kineto and gtrace do not. */
+static void test_escaped_stacks(void **state)
+{
+	(void)state;
+	check(OP("aten::mm", 0, 10,
+		 ID(1) STACK("torch\\/f.py(1): linear;m\\u00e9.py(7): \\u003cmodule\\u003e"))
+		      OP("aten::mm", 20, 10, ID(2) STACK("m\xc3\xa9.py(7): <module>")),
+	      GT_SUMMARY_BY_TOTAL, "2,20.000,0.000,0.000,0.000,\"m\xc3\xa9.py\",7,\"<module>\"\n");
+}
+
 /* A call with a stack of its own is of that line, whatever is around it: item() waits for the GPU.
  */
 static void test_call_stacks_of_calls(void **state)
@@ -165,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_call_stacks_in_functions),
 		cmocka_unit_test(test_call_stacks),
 		cmocka_unit_test(test_call_stacks_of_calls),
+		cmocka_unit_test(test_escaped_stacks),
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_backward),
 		cmocka_unit_test(test_backward_on_one_thread),
