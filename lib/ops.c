@@ -177,9 +177,10 @@ int gt_ops_add(struct gt_ops *ops, const struct gt_trace_event *event, int64_t d
 	case GT_CAT_KERNEL:
 	case GT_CAT_MEMCPY:
 	case GT_CAT_MEMSET:
-	case GT_CAT_SYNC:
 	case GT_CAT_GPU_ANNOTATION:
 		return add_gpu(ops, event, dur_ns, correlation);
+	case GT_CAT_SYNC: /* torch's tables have it beside kernels, though it is no work */
+		return ops->by_line ? 0 : add_gpu(ops, event, dur_ns, correlation);
 	default:
 		return 0;
 	}

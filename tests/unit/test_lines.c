@@ -88,6 +88,15 @@ static void test_escaped_stacks(void **state)
 	      GT_SUMMARY_BY_TOTAL, "2,20.000,0.000,0.000,0.000,\"m\xc3\xa9.py\",7,\"<module>\"\n");
 }
 
+/* Waits that are in the file beside the work of GPUs are none. */
+static void test_waits(void **state)
+{
+	(void)state;
+	check(OP("aten::item", 0, 100, ID(1) STACK("m.py(7): f")) KERNEL(500, 40, ID(1))
+		      EVENT("cuda_sync", "Stream Sync", 7, 500, 90, ID(1)),
+	      GT_SUMMARY_BY_TOTAL, "1,100.000,0.000,40.000,0.000,\"m.py\",7,\"f\"\n");
+}
+
 /* A call with a stack of its own is of that line, whatever is around it: item() waits for the GPU.
  */
 static void test_call_stacks_of_calls(void **state)
@@ -176,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_call_stacks),
 		cmocka_unit_test(test_call_stacks_of_calls),
 		cmocka_unit_test(test_escaped_stacks),
+		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_backward),
 		cmocka_unit_test(test_backward_on_one_thread),
