@@ -240,6 +240,7 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 		return 0;
 	}
 	summary->negative += event->dur_ns < 0;
+	summary->clamped += event->dur_ns > GT_SUMMARY_TIME_MAX_NS;
 	dur_ns = GT_MAX(GT_MIN(event->dur_ns, GT_SUMMARY_TIME_MAX_NS), 0);
 	correlation = correlation_of(event);
 	if (!summary->no_operators)
@@ -250,6 +251,14 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 	return rc ? rc : add_span(summary, event, (uint64_t)dur_ns, correlation);
 }
 
+/* A slice that no table has: one in two events, or one whose phase is missing. */
+static bool is_other_slice(const struct gt_trace_event *event)
+{
+	return (event->phase == 'B' || event->phase == 'b' || !event->phase) &&
+	       event->cat != GT_CAT_OTHER && event->cat != GT_CAT_NONE &&
+	       event->cat != GT_CAT_LAUNCH_FLOW && event->cat != GT_CAT_TRACE;
+}
+
 static int on_event(void *context, const struct gt_trace_event *event)
 {
 	struct gt_summary *summary = context;
@@ -257,6 +266,7 @@ static int on_event(void *context, const struct gt_trace_event *event)
 		       event->cat != GT_CAT_NONE;
 	struct gt_trace_event clamped;
 
+	summary->not_spans += GT_UNLIKELY(!is_span && is_other_slice(event));
 	if (!is_span && event->phase != 'i' && !summary->by)
 		return 0;
 	if (summary->selection && !gt_selection_takes(summary->selection, event))
@@ -271,6 +281,7 @@ static int on_event(void *context, const struct gt_trace_event *event)
 		return add_event(summary, event);
 	clamped = *event;
 	clamped.ts_ns = gt_summary_clamp(event->ts_ns);
+	summary->clamped++;
 	return add_event(summary, &clamped);
 }
 

@@ -157,6 +157,8 @@ struct gt_summary {
 	uint64_t spans;                 /* phase X */
 	uint64_t without_dur;           /* of these: left out for want of a time */
 	uint64_t negative;              /* of these: a negative duration, taken as 0 */
+	uint64_t clamped;               /* times beyond what is computed with */
+	uint64_t not_spans;             /* of the categories of spans, but in another phase */
 	bool no_operators;              /* they were left out */
 	bool with_flops;                /* torch's tables of this profile have FLOPs */
 	bool is_kineto;                 /* by its categories */

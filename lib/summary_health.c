@@ -83,6 +83,10 @@ void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out)
 		  "events have no time or duration and were left out");
 	put_count(out, summary->negative, "negative duration was taken as 0",
 		  "negative durations were taken as 0");
+	put_count(out, summary->clamped, "time is beyond 73 years and was taken as that",
+		  "times are beyond 73 years and were taken as that");
+	put_count(out, summary->not_spans, "slice is not one event of phase X and was left out",
+		  "slices are not one event of phase X and were left out");
 	if (summary->own.present)
 		put_own(&summary->own, out);
 }

@@ -299,6 +299,28 @@ static void test_extreme_times(void **state)
 	gt_summary_free(summary);
 }
 
+/* What is not as the file says is said. */
+static void test_doubtful_events(void **state)
+{
+	static const char text[] = "[" GPU("kernel", "a", "0", "1e300", "1")
+		GPU("kernel", "a", "0", "1", "1e300")
+			GPU("kernel", "a", "0", "0",
+			    "-1") "{\"ph\":\"B\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":1},\n"
+				  "{\"ph\":\"E\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":2},\n"
+				  "{\"cat\":\"cpu_op\",\"name\":\"c\",\"ts\":1,\"dur\":1},\n"
+				  "{\"ph\":\"B\",\"cat\":\"other\",\"name\":\"d\",\"ts\":1}]";
+	struct gt_summary *summary = load(text, sizeof(text) - 1);
+	struct gt_buf losses = { 0 };
+
+	(void)state;
+	gt_summary_losses(summary, &losses);
+	assert_has(&losses, "1 negative duration was taken as 0\n"
+			    "2 times are beyond 73 years and were taken as that\n"
+			    "2 slices are not one event of phase X and were left out\n");
+	gt_buf_release(&losses);
+	gt_summary_free(summary);
+}
+
 /* GPU 0 works 5-15, 12-30 and 95-120, GPU 1 8-11; steps are 0-10, 10-40, 40-100 and, out of order
  * and overlapping as no producer writes them, 9-96. */
 static void test_busy_in_steps(void **state)
@@ -329,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_print_table),     cmocka_unit_test(test_print_csv),
 		cmocka_unit_test(test_print_json),      cmocka_unit_test(test_print_in_pieces),
 		cmocka_unit_test(test_limit_and_brief), cmocka_unit_test(test_extreme_times),
+		cmocka_unit_test(test_doubtful_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
