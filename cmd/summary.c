@@ -130,11 +130,10 @@ static struct gt_summary_ranks *load_ranks(const struct gt_trace_files *files)
 static void warn_of_ranks(const struct gt_summary_ranks *ranks)
 {
 	for (size_t i = 0; i < ranks->count; i++) {
-		const struct gt_rank_row *row = &ranks->rows[i];
+		const char *problem = gt_rank_row_problem(&ranks->rows[i]);
 
-		if (row->rc || row->is_lossy)
-			warn("%s: %s", row->path,
-			     row->rc ? row->why : "cut or damaged, only a part was used");
+		if (problem)
+			warn("%s: %s", ranks->rows[i].path, problem);
 	}
 }
 

@@ -20,9 +20,30 @@ struct work {
 	atomic_bool failed; /* out of memory */
 };
 
+/* NULL: out of memory. */
+static char *why_incomplete(const struct gt_summary *summary)
+{
+	struct gt_str reason = gt_buf_str(&summary->own.reason);
+	struct gt_buf text = { 0 };
+	char *why;
+
+	gt_buf_text(&text, "the trace is not complete");
+	gt_buf_text(&text, reason.len ? ": " : "");
+	gt_buf_append(&text, reason.ptr, reason.len);
+	why = text.failed ? NULL : strndup(text.data, text.len);
+	gt_buf_release(&text);
+	return why;
+}
+
 static int fill_row(struct gt_rank_row *row, const struct gt_summary *summary)
 {
 	row->is_lossy = gt_summary_is_lossy(summary);
+	row->is_own = summary->own.present;
+	if (row->is_own && !summary->own.complete) {
+		row->why = why_incomplete(summary);
+		if (!row->why)
+			return -ENOMEM;
+	}
 	row->rank = summary->rank;
 	row->world_size = summary->world_size;
 	row->events = summary->read.events;
@@ -216,6 +237,11 @@ void gt_summary_ranks_free(struct gt_summary_ranks *ranks)
 		free_row(&ranks->rows[i]);
 	free(ranks->rows);
 	free(ranks);
+}
+
+const char *gt_rank_row_problem(const struct gt_rank_row *row)
+{
+	return row->is_lossy ? "cut or damaged, only a part was used" : row->why;
 }
 
 bool gt_summary_ranks_is_lossy(const struct gt_summary_ranks *ranks)

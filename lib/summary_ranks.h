@@ -15,8 +15,9 @@
 struct gt_rank_row {
 	const char *path; /* of the files that were given */
 	int rc;           /* of gt_summary_load(); all else is 0 then */
-	char *why;        /* what err said */
+	char *why;        /* what err said; of what can be read, why it is not complete, or NULL */
 	bool is_lossy;
+	bool is_own;  /* of gtrace, which says whether it is complete */
 	int64_t rank; /* -1: not known */
 	int64_t world_size;
 	uint64_t events;
@@ -25,6 +26,9 @@ struct gt_rank_row {
 	struct gt_gpu_time gpu; /* all GPUs of the file together */
 	struct gt_buf gpus;     /* as JSON */
 };
+
+/* What is wrong with all of the file; NULL: nothing is known. */
+const char *gt_rank_row_problem(const struct gt_rank_row *row);
 
 struct gt_summary_ranks {
 	struct gt_rank_row *rows; /* by rank, those that cannot be read last */

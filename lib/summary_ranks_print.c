@@ -245,15 +245,14 @@ static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
 		      ranks->readable == 1 ? "" : "s", (unsigned long long)events);
 	put_verdict(ranks, line, out);
 	for (size_t i = 0; i < ranks->count; i++) {
-		const struct gt_rank_row *row = &ranks->rows[i];
+		const char *problem = gt_rank_row_problem(&ranks->rows[i]);
 
-		if (!row->rc && !row->is_lossy)
+		if (!problem)
 			continue;
 		gt_buf_printf(out, "%swarning: ", line);
-		gt_safe_put(out, gt_str_of(row->path));
+		gt_safe_put(out, gt_str_of(ranks->rows[i].path));
 		gt_buf_text(out, ": ");
-		gt_safe_put(out,
-			    gt_str_of(row->rc ? row->why : "cut or damaged, only a part was used"));
+		gt_safe_put(out, gt_str_of(problem));
 		gt_buf_byte(out, '\n');
 	}
 	if (!ranks->readable)
@@ -315,8 +314,11 @@ static void put_json_row(const struct gt_rank_row *row, struct gt_buf *out)
 	gt_summary_put_us_of(out, row->steps.max);
 	gt_buf_byte(out, '}');
 	gt_buf_append(out, row->gpus.data, row->gpus.len);
-	gt_buf_printf(out, ",\"health\":{\"salvaged\":%s,\"events\":%llu}}",
+	gt_buf_printf(out, ",\"health\":{\"salvaged\":%s,\"events\":%llu",
 		      row->is_lossy ? "true" : "false", (unsigned long long)row->events);
+	if (row->is_own)
+		gt_buf_printf(out, ",\"complete\":%s", row->why ? "false" : "true");
+	gt_buf_text(out, "}}");
 }
 
 static void put_json_spreads(const struct gt_summary_ranks *ranks, struct gt_buf *out)

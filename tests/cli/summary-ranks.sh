@@ -34,6 +34,15 @@ try gtrace summary --by rank --filter x job/r1.pt.trace.json
 gtrace summary --rank 3 job | head -n 2
 try gtrace summary --rank 7 job
 
+# Traces that say that they are not complete, as of a rank that was killed.
+mkdir killed
+sed '$s/.*/],"gtrace":{"version":"9","complete":true}}/' job/r0.pt.trace.json >killed/r0.trace.json
+sed '$s/.*/],"gtrace":{"version":"9","complete":false,"reason":"it \\u001b ended"}}/' \
+	job/r1.pt.trace.json >killed/r1.trace.json
+try gtrace summary --by rank killed | head -n 6
+try gtrace summary --format csv killed
+gtrace summary --format json killed 2>/dev/null | grep -o '"complete":[a-z]*'
+
 # Some that are no traces, or not all of one.
 head -c 330 job/r1.pt.trace.json >job/cut.pt.trace.json
 echo '<html>' >job/page.trace.json
