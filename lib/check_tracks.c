@@ -105,6 +105,13 @@ uint64_t gt_check_event_of(const struct gt_checker *checker, uint32_t slice)
 	return slice == GT_CHECK_NOWHERE ? UINT64_MAX : slices[slice].event >> 1;
 }
 
+/* Of a slice, or of one of the two events of one. */
+static void widen_span(struct gt_check_tracks *tracks, int64_t start_ns, int64_t end_ns)
+{
+	tracks->first_ns = GT_MIN(tracks->first_ns, start_ns);
+	tracks->last_ns = GT_MAX(tracks->last_ns, end_ns);
+}
+
 int gt_check_track_event(struct gt_checker *checker, struct gt_check_event *e)
 {
 	struct gt_check_tracks *tracks = &checker->tracks;
@@ -117,13 +124,14 @@ int gt_check_track_event(struct gt_checker *checker, struct gt_check_event *e)
 		return 0;
 	if (event->phase == 's' || event->phase == 'f')
 		return e->raw[GT_FIELD_TID].len ? add_slice(checker, e, start_ns, start_ns) : 0;
+	if (event->phase && strchr("BEbe", event->phase))
+		widen_span(tracks, start_ns, start_ns);
 	if (event->phase != 'X' || !event->has_dur)
 		return 0;
 	rc = add_slice(checker, e, start_ns, end_ns);
 	if (rc || event->cat == GT_CAT_TRACE)
 		return rc;
-	tracks->first_ns = GT_MIN(tracks->first_ns, start_ns);
-	tracks->last_ns = GT_MAX(tracks->last_ns, end_ns);
+	widen_span(tracks, start_ns, end_ns);
 	if ((event->cat == GT_CAT_ANNOTATION || event->cat == GT_CAT_CPU_OP) &&
 	    gt_str_starts(event->name, STEP_PREFIX))
 		return add_step(checker, e, start_ns, end_ns);

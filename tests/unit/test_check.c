@@ -110,6 +110,20 @@ static void test_sound(void **state)
 	gt_check_free(check);
 }
 
+/* As that of gtrace cut --time. */
+static void test_span_of_pairs(void **state)
+{
+	static const char text[] =
+		"[{\"ph\":\"B\",\"name\":\"a\",\"ts\":5},"
+		"{\"ph\":\"E\",\"ts\":9},{\"ph\":\"i\",\"name\":\"i\",\"ts\":20},"
+		"{\"ph\":\"b\",\"name\":\"b\",\"id\":1,\"ts\":2}]";
+	struct gt_check *check = check_text(text, sizeof(text) - 1, "a.pt.trace.json");
+
+	(void)state;
+	assert_int_equal(check->health.span_ns, 7000);
+	gt_check_free(check);
+}
+
 static const struct {
 	const char *text;
 	const char *want;
@@ -320,9 +334,8 @@ static void test_print(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sound),
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_container),
+		cmocka_unit_test(test_sound), cmocka_unit_test(test_span_of_pairs),
+		cmocka_unit_test(test_rules), cmocka_unit_test(test_container),
 		cmocka_unit_test(test_print),
 	};
 
