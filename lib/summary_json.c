@@ -54,9 +54,11 @@ static void put_text(struct gt_buf *out, const char *key, struct gt_str text)
 static void put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 		      struct gt_buf *out)
 {
+	size_t taken, shown = gt_summary_steps_shown(summary, style, &taken), at = 0;
+
 	gt_buf_text(out, ",\"steps\":[");
-	for (size_t i = 0; i < summary->step_count; i++) {
-		const struct gt_summary_step *step = &summary->steps[i];
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_step *step = gt_summary_next_step(summary, style, &at);
 
 		gt_buf_text(out, i ? ",\n{" : "\n{");
 		put_text(out, "name", gt_interned(&summary->step_names, step->name));

@@ -380,14 +380,16 @@ static void put_csv_stats(const struct gt_summary_table *stats, bool marked, con
 static void put_csv_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out)
 {
-	for (size_t i = 0; i < gt_summary_rows(style, summary->step_count); i++) {
-		uint64_t dur_ns = summary->steps[i].dur_ns;
-		struct gt_summary_stat stat = {
-			.calls = 1, .total_ns = dur_ns, .min_ns = dur_ns, .max_ns = dur_ns
-		};
+	size_t taken, shown = gt_summary_steps_shown(summary, style, &taken), at = 0;
 
-		put_csv_row("step", &stat,
-			    gt_interned(&summary->step_names, summary->steps[i].name), out);
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_step *step = gt_summary_next_step(summary, style, &at);
+		struct gt_summary_stat stat = { .calls = 1,
+						.total_ns = step->dur_ns,
+						.min_ns = step->dur_ns,
+						.max_ns = step->dur_ns };
+
+		put_csv_row("step", &stat, gt_interned(&summary->step_names, step->name), out);
 	}
 }
 

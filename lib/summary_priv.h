@@ -68,6 +68,14 @@ void gt_summary_put_data_bound(const struct gt_summary *summary, const char *lin
 void gt_summary_put_phases_json(const struct gt_summary_step *step, bool on_gpu,
 				struct gt_buf *out);
 
+/* How many steps are printed: all that the filter takes, or fewer. *ret_taken: how many it takes.
+ */
+size_t gt_summary_steps_shown(const struct gt_summary *summary,
+			      const struct gt_summary_style *style, size_t *ret_taken);
+/* The next of them; *at is 0 at first. */
+const struct gt_summary_step *gt_summary_next_step(const struct gt_summary *summary,
+						   const struct gt_summary_style *style,
+						   size_t *at);
 void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out);
 void gt_summary_put_steps_csv(const struct gt_summary *summary,

@@ -131,18 +131,48 @@ static void put_row(const struct gt_summary *summary, const struct gt_summary_st
 	gt_text_cell_name(table, gt_interned(&summary->step_names, step->name));
 }
 
+/* ---- which of them --------------------------------------------------------------------------- */
+
+static bool is_taken(const struct gt_summary *summary, const struct gt_summary_style *style,
+		     size_t step)
+{
+	return gt_op_filter_takes(style->filter,
+				  gt_interned(&summary->step_names, summary->steps[step].name));
+}
+
+size_t gt_summary_steps_shown(const struct gt_summary *summary,
+			      const struct gt_summary_style *style, size_t *ret_taken)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; i < summary->step_count; i++)
+		taken += is_taken(summary, style, i);
+	*ret_taken = taken;
+	return gt_summary_rows(style, taken);
+}
+
+const struct gt_summary_step *gt_summary_next_step(const struct gt_summary *summary,
+						   const struct gt_summary_style *style, size_t *at)
+{
+	while (!is_taken(summary, style, *at))
+		++*at;
+	return &summary->steps[(*at)++];
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 void gt_summary_put_steps(const struct gt_summary *summary, const struct gt_summary_style *style,
 			  struct gt_buf *out)
 {
 	const struct layout layout = layout_of(summary, style);
 	struct gt_text_table table = { .titles = layout.titles, .columns = layout.columns };
-	size_t shown = gt_summary_rows(style, summary->step_count);
+	size_t taken, shown = gt_summary_steps_shown(summary, style, &taken), at = 0;
 
-	if (!summary->step_count)
+	if (!taken)
 		return;
-	gt_summary_put_title(out, style, "Steps", shown, summary->step_count);
+	gt_summary_put_title(out, style, "Steps", shown, taken);
 	for (size_t i = 0; i < shown; i++)
-		put_row(summary, &summary->steps[i], &layout, &table);
+		put_row(summary, gt_summary_next_step(summary, style, &at), &layout, &table);
 	gt_summary_put_table(&table, style, out);
 	if (layout.phases.steps)
 		put_phase_sums(&layout.phases, style->format == GT_SUMMARY_MARKDOWN ? "\n" : "",
@@ -153,13 +183,14 @@ void gt_summary_put_steps_csv(const struct gt_summary *summary,
 			      const struct gt_summary_style *style, struct gt_buf *out)
 {
 	bool has_phases = gt_summary_phases(summary).steps != 0;
+	size_t taken, shown = gt_summary_steps_shown(summary, style, &taken), at = 0;
 
 	gt_buf_text(out, "start_us,dur_us,gpu_busy_us");
 	for (size_t i = 0; has_phases && i < ARRAY_SIZE(columns); i++)
 		gt_buf_printf(out, ",%s_us", columns[i].title);
 	gt_buf_text(out, has_phases ? ",data_gpu_busy_us,name\n" : ",name\n");
-	for (size_t i = 0; i < gt_summary_rows(style, summary->step_count); i++) {
-		const struct gt_summary_step *step = &summary->steps[i];
+	for (size_t i = 0; i < shown; i++) {
+		const struct gt_summary_step *step = gt_summary_next_step(summary, style, &at);
 
 		gt_summary_put_us(out, step->start_ns);
 		gt_buf_byte(out, ',');

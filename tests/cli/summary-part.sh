@@ -24,3 +24,11 @@ try gtrace summary --steps 1 - <trace.json
 try gtrace summary --steps 1 <(cat trace.json) 2>&1 | sed 's,/dev/fd/[0-9]*,PIPE,'
 try gtrace summary --steps 2:1 trace.json
 try gtrace summary --steps 1 trace.json trace.json
+
+# Steps that the filter takes, and no more than the limit.
+for part in '--filter #2' '--filter Step --limit 1' '--filter no'; do
+	gtrace summary --by step $part trace.json | sed 1,/deepest/d | sed 1,2d
+	gtrace summary --by step $part --format csv trace.json
+	gtrace summary $part --format csv trace.json | sed -n /^step/p
+	gtrace summary --by step $part --format json trace.json | sed -n 's/.*name":\(.*Step#.\).*/\1/p'
+done
