@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TICK_IDLE_MS     1000 /* a stop or the collector's end is noticed after this at most */
@@ -213,13 +214,32 @@ static uint32_t turn(void)
 	return grow() ? 0 : wait_ms;
 }
 
+/*
+ * Has the program ended but for this thread, which would keep it? Its first one may have, by
+ * pthread_exit(): it stays, without memory, and so has no executable. No descriptor is taken.
+ */
+static bool is_last_thread(void)
+{
+	enum { LINKS_OF_TWO = 2 + 2 }; /* of this directory: two, and one for each thread */
+	struct stat threads;
+	char byte;
+
+	return readlink("/proc/self/exe", &byte, sizeof(byte)) < 0 && errno == ENOENT &&
+	       !stat("/proc/self/task", &threads) && threads.st_nlink == LINKS_OF_TWO;
+}
+
 static void *control_main(void *arg)
 {
-	uint32_t request, wait_ms;
+	uint32_t request, handled, wait_ms;
+	bool last = false;
 
 	(void)arg;
-	for (;;) {
+	for (handled = 0;; handled = request) {
 		request = atomic_load(&inj_arena->request);
+		last = request == handled &&
+		       is_last_thread(); /* whoever asks for something lives */
+		if (last)
+			atomic_store_explicit(&exiting, 1, memory_order_relaxed);
 		if (atomic_load_explicit(&exiting, memory_order_relaxed)) {
 			follow_attach();
 			inj_tell_devices();
@@ -237,7 +257,7 @@ static void *control_main(void *arg)
 		atomic_store_explicit(&inj_live.alive, 0, memory_order_relaxed);
 	inj_control_next(request, 0);
 	/* Not to end beside the process: leak checkers would see a thread that is half gone. */
-	while (!ctl->stopped)
+	while (!ctl->stopped && !last)
 		pause();
 	return NULL;
 }
@@ -318,12 +338,12 @@ void inj_resume(void)
 void inj_control_exit(void)
 {
 	struct gt_msg_cycle bye = { .cycle = 0 };
+	bool waits = !atomic_exchange_explicit(&exiting, 1, memory_order_relaxed);
 
-	atomic_store_explicit(&exiting, 1, memory_order_relaxed);
 	/* With a window open, or one that the control thread has not heard of the end of. */
-	if (atomic_load_explicit(&inj_live.on, memory_order_relaxed) ||
-	    atomic_load_explicit(&inj_live.armed, memory_order_relaxed) ||
-	    atomic_load(&inj_arena->request) != atomic_load(&inj_live.done))
+	if (waits && (atomic_load_explicit(&inj_live.on, memory_order_relaxed) ||
+		      atomic_load_explicit(&inj_live.armed, memory_order_relaxed) ||
+		      atomic_load(&inj_arena->request) != atomic_load(&inj_live.done)))
 		inj_control_wait(inj_control_post(), EXIT_WAIT_MS);
 	inj_transport_send(GT_MSG_BYE, &bye, sizeof(bye), 0);
 }

@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
@@ -115,6 +116,50 @@ static void follows_the_schedule(void **state)
 	assert_int_equal(receive(&target, msg), 0);
 	assert_int_equal(target.arena->step, 20);
 	assert_int_equal(target.arena->dropped_events, 0);
+	assert_int_equal(finish(&target), 0);
+}
+
+/* ---- a program whose first thread is not its last ---- */
+
+static void *steps_to_its_end(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 20; i++) {
+		wait_for_go();
+		inj_step(GT_STEP_API, 0);
+	}
+	return NULL;
+}
+
+static void first_thread_ends(void)
+{
+	pthread_t thread;
+
+	setenv(GT_ENV_SCHEDULE, "skip_first=1,wait=1,warmup=1,active=100,repeat=1", 1);
+	setenv(GT_ENV_STEP_SOURCE, "api", 1);
+	check(inj_start(GT_DOOR_API));
+	check(!pthread_create(&thread, NULL, steps_to_its_end, NULL));
+	pthread_exit(NULL);
+}
+
+static void ends_with_its_last_thread(void **state)
+{
+	char msg[GT_MSG_MAX];
+	struct target target;
+	int type;
+
+	(void)state;
+	start(&target, first_thread_ends);
+	meet(&target);
+	for (int i = 0; i < 20; i++)
+		go(&target);
+	assert_int_equal(next_phase(&target, GT_WHAT_OPEN).value, 3);
+	assert_int_equal(next_phase(&target, GT_WHAT_CLOSE).value, 21);
+	do
+		type = receive(&target, msg);
+	while (type == GT_MSG_PHASE);
+	assert_int_equal(type, GT_MSG_BYE);
+	assert_int_equal(receive(&target, msg), 0);
 	assert_int_equal(finish(&target), 0);
 }
 
@@ -405,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_that_are_not_traced),
 		cmocka_unit_test(follows_the_schedule),
+		cmocka_unit_test(ends_with_its_last_thread),
 		cmocka_unit_test(children_are_inert),
 		cmocka_unit_test(descriptors_may_be_closed),
 		cmocka_unit_test(collector_dies),
