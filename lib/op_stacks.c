@@ -147,7 +147,11 @@ static size_t index_in(uint32_t *list, size_t *count, uint32_t number)
 	return i;
 }
 
-/* The first operator with a sequence number counts, as in torch. */
+/*
+ * The number of an operator is that of the node which is made next, so that the last one with it
+ * made the node, and those before it have no gradients. Lines tell that; for stacks the first one
+ * counts, as in torch.
+ */
 static int add_forward(struct gt_ops *ops, const struct gt_op_frames *frames, uint32_t thread,
 		       int64_t sequence, uint32_t row)
 {
@@ -156,7 +160,7 @@ static int add_forward(struct gt_ops *ops, const struct gt_op_frames *frames, ui
 	uint32_t stack;
 
 	if (index_in(stacks->threads, &stacks->thread_count, thread) == GT_OP_STACK_THREADS_MAX ||
-	    gt_id_map_find(&stacks->forward, key))
+	    (!ops->by_line && gt_id_map_find(&stacks->forward, key)))
 		return 0;
 	stack = gt_op_frames_stack(frames, ops, row);
 	value = stack == GT_INTERN_FAILED ? NULL : gt_id_map_put(&stacks->forward, key);

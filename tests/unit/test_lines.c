@@ -154,6 +154,20 @@ static void test_backward(void **state)
 	      "0,0.000,5.000,0.000,0.000,\"\",,\"\"\n");
 }
 
+/* Operators without gradients have the number of the next node: they did not make it. */
+static void test_backward_of_the_last(void **state)
+{
+	(void)state;
+	check(OP("aten::argmax", 0, 10, ID(1) SEQUENCE(4, 0) STACK("m.py(9): metric"))
+		      OP("aten::linear", 20, 20, ID(2) SEQUENCE(4, 0) STACK("m.py(7): f"))
+			      OP("aten::mm", 25, 10, ID(3) SEQUENCE(4, 0) STACK("m.py(7): f"))
+				      NODE(NODE_OF("MmBackward0"), 100, 30, ID(4) SEQUENCE(4, 1))
+					      NODE("MmBackward0", 105, 20, ID(5) SEQUENCE(4, 1)),
+	      GT_SUMMARY_BY_TOTAL,
+	      "1,20.000,30.000,0.000,0.000,\"m.py\",7,\"f\"\n"
+	      "1,10.000,0.000,0.000,0.000,\"m.py\",9,\"metric\"\n");
+}
+
 /* On one thread what is of no line of the forward pass is of the call of backward(). */
 static void test_backward_on_one_thread(void **state)
 {
@@ -188,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_backward_of_the_last),
 		cmocka_unit_test(test_backward_on_one_thread),
 		cmocka_unit_test(test_no_lines),
 	};
