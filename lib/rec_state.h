@@ -84,6 +84,7 @@ struct gt_window {
 	bool closed;            /* no launch can belong to it any more, but for those under way */
 	bool told;              /* the target said so */
 	bool drained;           /* every launch has its record */
+	bool held;              /* its text is compressed later, for the program waits */
 	uint64_t closed_now_ns; /* by the clock of the drain that saw it first; 0: none has */
 	uint64_t behind_now_ns; /* of the last drain that read work of its steps, or earlier ones */
 	bool overtaken;         /* kernels of later steps were read */
@@ -320,7 +321,9 @@ void gt_windows_close_whole(struct gt_recorder *rec);
 /* After a drain: close steps and windows that are over, complete those that have all. */
 void gt_windows_advance(struct gt_recorder *rec);
 
-/* Has one ended that may be drained at any moment? Not long ago, or the GPU is behind. */
+/* Before a drain: have the files of windows that it may find complete compressed later. */
+void gt_windows_hold(struct gt_recorder *rec);
+/* Has one ended that may be drained at any moment? */
 bool gt_windows_closing(const struct gt_recorder *rec);
 /* The process is gone, or has stopped: complete them all. */
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end);

@@ -142,6 +142,8 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 	} while (rc == -EEXIST && strcmp(tried, window->path));
 	if (rc < 0)
 		fail(rec, window, &err);
+	else
+		gt_trace_hold(window->trace, window->held);
 }
 
 /* Is there a file to write to? Makes it at the first call. */
@@ -349,7 +351,7 @@ void gt_window_flush(struct gt_recorder *rec, struct gt_window *window, bool due
 	struct gt_err err = { 0 };
 	int rc;
 
-	if (!window->trace || window->failed)
+	if (!window->trace || window->failed || window->held)
 		return;
 	if (!due && gt_trace_pending_bytes(window->trace) < FLUSH_BYTES)
 		return;

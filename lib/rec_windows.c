@@ -68,6 +68,16 @@ const struct gt_schedule *gt_windows_schedule(const struct gt_recorder *rec)
 	return &rec->config.schedule;
 }
 
+/* It has ended, and may be drained at any moment: not long ago, or the GPU is behind. */
+static bool is_closing(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	bool ended = window->id != GT_WHOLE_ID && rec->state.step > window->last_step;
+
+	return (window->closed || ended) && !window->drained &&
+	       (!window->closed_now_ns ||
+		gt_sub(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS);
+}
+
 /* ---- opening ---- */
 
 static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64_t first_step,
@@ -91,6 +101,7 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 	for (i = 0; i < rec->window_count; i++)
 		gt_ranges_move_shared(&rec->ranges, rec->windows[i]->id, id, start_ns);
 	gt_ranges_move_shared(&rec->ranges, GT_WINDOW_NONE, id, start_ns);
+	window->held = is_closing(rec, window); /* read as a whole in this drain */
 	rec->windows[rec->window_count++] = window;
 	return window;
 }
@@ -404,14 +415,21 @@ void gt_windows_advance(struct gt_recorder *rec)
 
 bool gt_windows_closing(const struct gt_recorder *rec)
 {
-	for (size_t i = 0; i < rec->window_count; i++) {
-		const struct gt_window *window = rec->windows[i];
-
-		if (window->closed && !window->drained &&
-		    gt_sub(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS)
+	for (size_t i = 0; i < rec->window_count; i++)
+		if (is_closing(rec, rec->windows[i]))
 			return true;
-	}
 	return false;
+}
+
+void gt_windows_hold(struct gt_recorder *rec)
+{
+	for (size_t i = 0; i < rec->window_count; i++) {
+		struct gt_window *window = rec->windows[i];
+
+		window->held = is_closing(rec, window);
+		if (window->trace)
+			gt_trace_hold(window->trace, window->held);
+	}
 }
 
 /* Why the window lacks what was not read, NULL: nothing, or it is counted. */

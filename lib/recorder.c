@@ -441,6 +441,7 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		end_drain(rec, report);
 		return;
 	}
+	gt_windows_hold(rec);
 	if (read_arena(rec, false))
 		gt_windows_advance(rec);
 	flush_windows(rec, flush_due);

@@ -88,6 +88,7 @@ struct gt_trace {
 	struct gt_trace_part main;
 	struct gt_trace_part gpu;
 	size_t compressed; /* bytes of main.text */
+	bool held;         /* compression is to wait */
 	size_t unflushed;  /* bytes compressed since the last flush */
 	struct {
 		gt_trace_spot call_place, call_time, flow_start;

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#define COMPRESS_BYTES ((size_t)2 << 20) /* at a time */
+#define COMPRESS_BYTES ((size_t)2 << 20)  /* at a time */
+#define HELD_BYTES     ((size_t)16 << 20) /* the same while it is to wait */
 
 static int reserve_hints(struct gt_trace_part *part, size_t count)
 {
@@ -46,7 +47,8 @@ int gt_trace_end(struct gt_trace *trace, struct gt_trace_part *part, const char 
 {
 	part->text.len = (size_t)(end - part->text.data);
 	trace->events++;
-	if (trace->main.text.len - trace->compressed + trace->gpu.text.len < COMPRESS_BYTES)
+	if (trace->main.text.len - trace->compressed + trace->gpu.text.len <
+	    (trace->held ? HELD_BYTES : COMPRESS_BYTES))
 		return 0;
 	return gt_trace_compress(trace);
 }

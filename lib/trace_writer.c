@@ -87,6 +87,11 @@ int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
 	return code;
 }
 
+void gt_trace_hold(struct gt_trace *trace, bool hold)
+{
+	trace->held = hold;
+}
+
 size_t gt_trace_pending_bytes(const struct gt_trace *trace)
 {
 	return trace->unflushed + trace->main.text.len - trace->compressed + trace->gpu.text.len;

@@ -194,6 +194,10 @@ int gt_trace_device(struct gt_trace *trace, const struct gt_msg_device *device);
 int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
 		   struct gt_err *err);
 
+/* From now on, compress what is written later, until a flush or much waits; or do so as it comes.
+ */
+void gt_trace_hold(struct gt_trace *trace, bool hold);
+
 /* Bytes of JSON that wait for the next flush; events written so far. */
 size_t gt_trace_pending_bytes(const struct gt_trace *trace);
 uint64_t gt_trace_event_count(const struct gt_trace *trace);

@@ -89,6 +89,7 @@ struct gt_trace {
 	size_t flushes;
 	size_t pending_bytes;
 	bool closed;
+	bool held;
 	struct gt_trace_health health;
 	char reason[200];
 	char warning[200]; /* the first */
@@ -288,6 +289,11 @@ int gt_trace_flush(struct gt_trace *trace, const struct gt_trace_health *health,
 	trace->flushes++;
 	trace->health = *health;
 	return fake_write_rc ? gt_err_set(err, fake_write_rc, "cannot flush") : 0;
+}
+
+void gt_trace_hold(struct gt_trace *trace, bool hold)
+{
+	trace->held = hold;
 }
 
 size_t gt_trace_pending_bytes(const struct gt_trace *trace)

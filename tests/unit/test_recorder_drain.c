@@ -307,6 +307,60 @@ static void late_for_its_window(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+/* Until its records are read the program waits, traced: what takes longer is done after that. */
+static void compressed_when_drained(void **state)
+{
+	struct gt_trace *trace = fake_traces;
+
+	(void)state;
+	start();
+	steps_to(3);
+	launch_and_kernel(3, 1, 31);
+	ab_flush(&ab);
+	drain(35);
+	assert_int_equal(fake_count, 1);
+	assert_false(trace->held);
+	trace->pending_bytes = 4 << 20;
+	steps_to(4);
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(39));
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	assert_true(trace->held);
+	assert_int_equal(trace->flushes, 0);
+	ab_kernel(&ab, 2, AB_MS(39.5));
+	ab_flush(&ab);
+	drain(47);
+	assert_true(report.drained);
+	assert_int_equal(trace->flushes, 0);
+	drain(57);
+	assert_false(trace->held);
+	assert_int_equal(trace->flushes, 1);
+}
+
+/* Nor does what waits grow without end when records do not come. */
+static void compressed_when_late(void **state)
+{
+	struct gt_trace *trace = fake_traces;
+
+	(void)state;
+	start();
+	steps_to(3);
+	launch_and_kernel(3, 1, 31);
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(32));
+	ab_flush(&ab);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	assert_true(trace->held);
+	trace->pending_bytes = 4 << 20;
+	drain(140);
+	assert_int_equal(trace->flushes, 0);
+	drain(150);
+	assert_false(trace->held);
+	assert_int_equal(trace->flushes, 1);
+	assert_false(report.drained);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +376,8 @@ int main(void)
 		TEST(untimed_among_others),
 		TEST(hole_in_buffer),
 		TEST(late_for_its_window),
+		TEST(compressed_when_drained),
+		TEST(compressed_when_late),
 	};
 
 	return cmocka_run_group_tests_name("recorder_drain", tests, NULL, NULL);

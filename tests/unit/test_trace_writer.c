@@ -3,6 +3,7 @@
  * says of itself.
  */
 #include "base.h"
+#include "trace_priv.h"
 #include "trace_rig.h"
 
 /* After each flush the file is whole and holds what was written before it. */
@@ -31,6 +32,39 @@ static void test_flushes(void **state)
 		assert_int_equal(got.count, gt_trace_event_count(trace));
 	}
 	add_range(trace, "ProfilerStep#0", true, 1, 0, correlation * 10000);
+	finish(trace);
+	load();
+	validate();
+}
+
+/* What is written while compression waits is all there in the end, and memory has a bound. */
+static void test_held(void **state)
+{
+	enum { EVENTS = 120000 };
+	struct gt_trace *trace = create(NULL);
+	struct gt_err err = { 0 };
+	uint32_t correlation = 1;
+	size_t most = 0;
+
+	(void)state;
+	gt_trace_hold(trace, true);
+	for (; correlation <= EVENTS; correlation++) {
+		struct gt_trace_call call = make_call(correlation, correlation * 10000);
+
+		assert_int_equal(gt_trace_call(trace, &call), 0);
+		most = GT_MAX(most, trace->main.text.len);
+	}
+	assert_in_range(most, 15 << 20, 17 << 20);
+	gt_trace_hold(trace, false);
+	for (; correlation <= 2 * EVENTS; correlation++) {
+		struct gt_trace_call call = make_call(correlation, correlation * 10000);
+
+		assert_int_equal(gt_trace_call(trace, &call), 0);
+	}
+	assert_in_range(trace->main.text.len, 1, 3 << 20);
+	assert_int_equal(gt_trace_flush(trace, &healthy, &err), 0);
+	load();
+	assert_int_equal(got.count, gt_trace_event_count(trace));
 	finish(trace);
 	load();
 	validate();
@@ -188,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flushes),    cmocka_unit_test(test_head_and_health),
+		cmocka_unit_test(test_held),       cmocka_unit_test(test_head_and_health),
 		cmocka_unit_test(test_step_times), cmocka_unit_test(test_write_error),
 		cmocka_unit_test(test_files),
 	};
