@@ -78,6 +78,12 @@ static bool is_closing(const struct gt_recorder *rec, const struct gt_window *wi
 		gt_sub(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS);
 }
 
+/* Not a recording: the arena is full of it, and is to have room again soon. */
+static bool is_to_hold(const struct gt_recorder *rec, const struct gt_window *window)
+{
+	return window->id != GT_WHOLE_ID && is_closing(rec, window);
+}
+
 /* ---- opening ---- */
 
 static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64_t first_step,
@@ -101,7 +107,7 @@ static struct gt_window *add_window(struct gt_recorder *rec, uint32_t id, uint64
 	for (i = 0; i < rec->window_count; i++)
 		gt_ranges_move_shared(&rec->ranges, rec->windows[i]->id, id, start_ns);
 	gt_ranges_move_shared(&rec->ranges, GT_WINDOW_NONE, id, start_ns);
-	window->held = is_closing(rec, window); /* read as a whole in this drain */
+	window->held = is_to_hold(rec, window); /* read as a whole in this drain */
 	rec->windows[rec->window_count++] = window;
 	return window;
 }
@@ -426,7 +432,7 @@ void gt_windows_hold(struct gt_recorder *rec)
 	for (size_t i = 0; i < rec->window_count; i++) {
 		struct gt_window *window = rec->windows[i];
 
-		window->held = is_closing(rec, window);
+		window->held = is_to_hold(rec, window);
 		if (window->trace)
 			gt_trace_hold(window->trace, window->held);
 	}

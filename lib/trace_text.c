@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#define COMPRESS_BYTES ((size_t)2 << 20)  /* at a time */
-#define HELD_BYTES     ((size_t)16 << 20) /* the same while it is to wait */
+#define COMPRESS_BYTES ((size_t)2 << 20) /* at a time */
+#define HELD_BYTES     ((size_t)8 << 20) /* the same while it is to wait */
 
 static int reserve_hints(struct gt_trace_part *part, size_t count)
 {

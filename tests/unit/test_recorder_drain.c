@@ -361,6 +361,24 @@ static void compressed_when_late(void **state)
 	assert_false(report.drained);
 }
 
+/* Of a recording there is much, and room for it is short. */
+static void recording_is_compressed(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
+	start();
+	launch_and_kernel(0, 1, 1);
+	ab_launch(&ab, MAIN, 0, 2, AB_MS(2));
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->keep_full, 1);
+	drain(5);
+	assert_int_equal(fake_count, 1);
+	assert_false(fake_traces[0].held);
+	fake_traces[0].pending_bytes = 4 << 20;
+	drain(15);
+	assert_int_equal(fake_traces[0].flushes, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +396,7 @@ int main(void)
 		TEST(late_for_its_window),
 		TEST(compressed_when_drained),
 		TEST(compressed_when_late),
+		TEST(recording_is_compressed),
 	};
 
 	return cmocka_run_group_tests_name("recorder_drain", tests, NULL, NULL);

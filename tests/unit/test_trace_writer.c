@@ -40,7 +40,7 @@ static void test_flushes(void **state)
 /* What is written while compression waits is all there in the end, and memory has a bound. */
 static void test_held(void **state)
 {
-	enum { EVENTS = 120000 };
+	enum { EVENTS = 60000 };
 	struct gt_trace *trace = create(NULL);
 	struct gt_err err = { 0 };
 	uint32_t correlation = 1;
@@ -54,7 +54,7 @@ static void test_held(void **state)
 		assert_int_equal(gt_trace_call(trace, &call), 0);
 		most = GT_MAX(most, trace->main.text.len);
 	}
-	assert_in_range(most, 15 << 20, 17 << 20);
+	assert_in_range(most, 7 << 20, 9 << 20);
 	gt_trace_hold(trace, false);
 	for (; correlation <= 2 * EVENTS; correlation++) {
 		struct gt_trace_call call = make_call(correlation, correlation * 10000);
