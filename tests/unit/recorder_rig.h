@@ -85,6 +85,16 @@ static inline size_t failures(void)
 	return count;
 }
 
+static inline void launch_graph(uint32_t number, uint32_t correlation, uint32_t stream, double ms)
+{
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = number,
+				       .correlation = correlation,
+				       .klass = GT_CALL_GRAPH,
+				       .stream = stream,
+				       .start_ns = AB_MS(ms) });
+}
+
 static inline void drain(double ms)
 {
 	gt_recorder_drain(rec, AB_MS(ms), false, &report);

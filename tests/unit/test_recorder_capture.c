@@ -238,12 +238,7 @@ static void graph_at_the_end(void **state)
 	(void)state;
 	begin_captured();
 	mark(10);
-	ab_call(&ab, (struct ab_call){ .tid = MAIN,
-				       .step = 2,
-				       .correlation = 5,
-				       .stream = 7,
-				       .klass = GT_CALL_GRAPH,
-				       .start_ns = AB_MS(12) });
+	launch_graph(2, 5, 7, 12);
 	ab_kernel(&ab, 5, AB_MS(13));
 	mark(40);
 	ab_flush(&ab);
@@ -271,12 +266,7 @@ static void graph_comes_late(void **state)
 	(void)state;
 	begin_captured();
 	mark(10);
-	ab_call(&ab, (struct ab_call){ .tid = MAIN,
-				       .step = 2,
-				       .correlation = 5,
-				       .stream = 7,
-				       .klass = GT_CALL_GRAPH,
-				       .start_ns = AB_MS(12) });
+	launch_graph(2, 5, 7, 12);
 	mark(40);
 	phase(GT_WHAT_CLOSE, 0, 3, 41);
 	drain(45);

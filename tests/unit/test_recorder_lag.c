@@ -2,16 +2,6 @@
 #include "base.h"
 #include "recorder_rig.h"
 
-static void launch_graph(uint32_t number, uint32_t correlation, uint32_t stream, double ms)
-{
-	ab_call(&ab, (struct ab_call){ .tid = MAIN,
-				       .step = number,
-				       .correlation = correlation,
-				       .klass = GT_CALL_GRAPH,
-				       .stream = stream,
-				       .start_ns = AB_MS(ms) });
-}
-
 /* A record of a memset. */
 static void set_memory(uint32_t correlation, double ms)
 {

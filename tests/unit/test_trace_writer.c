@@ -222,10 +222,9 @@ static void test_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flushes),    cmocka_unit_test(test_head_and_health),
-		cmocka_unit_test(test_held),       cmocka_unit_test(test_head_and_health),
-		cmocka_unit_test(test_step_times), cmocka_unit_test(test_write_error),
-		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_flushes),     cmocka_unit_test(test_head_and_health),
+		cmocka_unit_test(test_held),        cmocka_unit_test(test_step_times),
+		cmocka_unit_test(test_write_error), cmocka_unit_test(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
