@@ -38,6 +38,7 @@ static bool attached_on; /* CUPTI was switched on at once; before attach_state *
 static struct inj_control *const ctl = &inj_control;
 static uint32_t runtime_version; /* once it may be asked for */
 static bool devices_told;
+static sigset_t host_signals; /* blocked in the thread that started ours */
 
 /* ---- the collector ---- */
 
@@ -259,23 +260,25 @@ static void *control_main(void *arg)
 	/* Not to end beside the process: leak checkers would see a thread that is half gone. */
 	while (!ctl->stopped && !last)
 		pause();
+	if (is_last_thread()) /* the program's handlers of exit() follow, on this one */
+		pthread_sigmask(SIG_SETMASK, &host_signals, NULL);
 	return NULL;
 }
 
 int inj_control_start(void)
 {
-	sigset_t all, former;
+	sigset_t all;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int err;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &former); /* signals are the program's */
+	pthread_sigmask(SIG_SETMASK, &all, &host_signals); /* signals are the program's */
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	err = pthread_create(&thread, &attr, control_main, NULL);
 	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &former, NULL);
+	pthread_sigmask(SIG_SETMASK, &host_signals, NULL);
 	if (!err)
 		pthread_setname_np(thread, "gtrace");
 	return -err;
