@@ -173,7 +173,8 @@ struct gt_recorder {
 
 	struct gt_window *windows[GT_WINDOWS_MAX]; /* in the order they were opened */
 	size_t window_count;
-	bool ended;      /* the program did, as programs do */
+	bool gone;       /* the program is: this is the last drain */
+	bool ended;      /* as programs do */
 	uint64_t off_ns; /* when the target last switched off; 0: never so far */
 	/* When and where it made room for the program's own profiler; the last at yields - 1. */
 	struct gt_msg_phase yield[GT_YIELDS_KEPT]; /* by its number modulo GT_YIELDS_KEPT */

@@ -78,10 +78,14 @@ static bool is_closing(const struct gt_recorder *rec, const struct gt_window *wi
 		gt_sub(rec->now_ns, window->closed_now_ns) < LATE_LAUNCH_NS);
 }
 
-/* Not a recording: the arena is full of it, and is to have room again soon. */
+/*
+ * Not a recording: the arena is full of it, and is to have room again soon. Nor where the rest is
+ * not read on, or nobody waits for it.
+ */
 static bool is_to_hold(const struct gt_recorder *rec, const struct gt_window *window)
 {
-	return window->id != GT_WHOLE_ID && is_closing(rec, window);
+	return window->id != GT_WHOLE_ID && !rec->held.active && !rec->gone &&
+	       is_closing(rec, window);
 }
 
 /* ---- opening ---- */
@@ -347,9 +351,10 @@ static bool is_over(struct gt_recorder *rec, struct gt_window *window)
 		window->drained_now_ns = rec->now_ns;
 		note_over(rec, window);
 	}
+	/* The target is told before what was held is compressed. */
 	if (window->drained)
 		return window->id == GT_WHOLE_ID ||
-		       gt_steps_find(&rec->steps, window->last_step + 2) ||
+		       (!window->held && gt_steps_find(&rec->steps, window->last_step + 2)) ||
 		       rec->now_ns - window->drained_now_ns >= STEP_AFTER_NS;
 	since_ns = GT_MIN(since_ns, gt_sub(rec->now_ns, window->behind_now_ns));
 	return (!rec->backlog && is_off(rec, window)) ||

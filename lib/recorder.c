@@ -453,9 +453,11 @@ void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_n
 {
 	begin_drain(rec, now_ns);
 	rec->held.active = 0; /* it did not live to see the decision */
+	rec->gone = true;
 	rec->ended = end == GT_END_ORDERLY;
 	if (choose_mode(rec))
 		gt_windows_open_whole(rec);
+	gt_windows_hold(rec);
 	read_arena(rec, true);
 	gt_windows_advance(rec);
 	gt_windows_finish(rec, end);

@@ -18,6 +18,7 @@ static void by_the_step_of_the_launch(void **state)
 	}
 	ab_flush(&ab);
 	close_cycle(60);
+	drain(71);
 	trace = only_trace();
 	assert_int_equal(trace->call_count, 2);
 	assert_int_equal(trace->gpu_count, 2);
@@ -41,6 +42,7 @@ static void expect_one_gpu_op(void)
 	steps_to(5);
 	ab_flush(&ab);
 	close_cycle(60);
+	drain(71);
 	trace = only_trace();
 	assert_int_equal(trace->gpu_count, 1);
 	assert_int_equal(trace->health.gpu_without_launch, 0);

@@ -303,6 +303,7 @@ static void late_for_its_window(void **state)
 	steps_to(5);
 	ab_flush(&ab);
 	close_cycle(60);
+	drain(71);
 	assert_true(only_trace()->closed);
 	assert_false(only_trace()->health.complete);
 }
@@ -335,6 +336,60 @@ static void compressed_when_drained(void **state)
 	drain(57);
 	assert_false(trace->held);
 	assert_int_equal(trace->flushes, 1);
+}
+
+/* However short its steps are: the one to compare with is there already. */
+static void told_before_compressed(void **state)
+{
+	struct gt_trace *trace = fake_traces;
+
+	(void)state;
+	start();
+	steps_to(3);
+	launch_and_kernel(3, 1, 31);
+	ab_flush(&ab);
+	drain(35);
+	steps_to(6);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	drain(47);
+	assert_true(report.drained);
+	assert_false(trace->closed);
+	drain(57);
+	assert_true(trace->closed);
+}
+
+/* Nothing waits for the end of a program that has ended: what is read is soon to be in the file. */
+static void not_held_at_the_end(void **state)
+{
+	(void)state;
+	start();
+	steps_to(3);
+	launch_and_kernel(3, 1, 31);
+	ab_flush(&ab);
+	drain(35);
+	steps_to(4);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	drain(41);
+	assert_true(fake_traces[0].held);
+	launch_and_kernel(3, 2, 39);
+	ab_flush(&ab);
+	finish(true, 42);
+	assert_false(fake_traces[0].held);
+}
+
+/* Nor if all of the window is read then. */
+static void never_held_at_the_end(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	launch_and_kernel(3, 1, 31);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	finish(true, 42);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_false(only_trace()->held);
 }
 
 /* Nor does what waits grow without end when records do not come. */
@@ -395,6 +450,9 @@ int main(void)
 		TEST(hole_in_buffer),
 		TEST(late_for_its_window),
 		TEST(compressed_when_drained),
+		TEST(told_before_compressed),
+		TEST(not_held_at_the_end),
+		TEST(never_held_at_the_end),
 		TEST(compressed_when_late),
 		TEST(recording_is_compressed),
 	};

@@ -101,6 +101,7 @@ static void second_window_takes_nothing(void **state)
 	phase(GT_WHAT_CLOSE, 1, 2, 20);
 	drain(41);
 	drain(50);
+	drain(51);
 	assert_int_equal(report.closed_count, 1); /* the first one waits for 1 */
 	assert_int_equal(report.closed[0].cycle, 2);
 	ab_call(&ab, (struct ab_call){ .tid = 11,
@@ -112,6 +113,7 @@ static void second_window_takes_nothing(void **state)
 	ab_kernel(&ab, 1, AB_MS(51));
 	ab_flush(&ab);
 	drain(55);
+	drain(56);
 	assert_int_equal(report.closed_count, 1);
 	assert_true(report.closed[0].complete);
 	assert_int_equal(fake_traces[1].gpu_count, 2); /* of the file that was made last */

@@ -157,13 +157,34 @@ static void behind_another_window(void **state)
 	assert_true(fake_traces[0].health.complete && fake_traces[1].health.complete);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* A window of its schedule that ends meanwhile is not read further: its text does not wait for it.
+ */
+static void undecided_at_the_end_of_another(void **state)
+{
+	const struct gt_plan later = { .cycle = 1, .first_step = 4, .active = 1 };
+
+	(void)state;
+	start();
+	steps_to(3);
+	launch(3, 3);
+	ab_flush(&ab);
+	drain(35);
+	assert_int_equal(fake_count, 1);
+	gt_recorder_hold(rec, &later);
+	steps_to(5);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	fake_traces[0].pending_bytes = 4 << 20;
+	drain(45);
+	assert_false(fake_traces[0].held);
+	assert_int_equal(fake_traces[0].flushes, 1);
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(decided_in_time), TEST(decided_afterwards),    TEST(taken_back_afterwards),
-		TEST(dies_undecided),  TEST(behind_another_window),
+		TEST(decided_in_time),       TEST(decided_afterwards),
+		TEST(taken_back_afterwards), TEST(dies_undecided),
+		TEST(behind_another_window), TEST(undecided_at_the_end_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
