@@ -330,11 +330,19 @@ def measure_idle(sets, rounds, rng):
 
 
 def print_idle(sets):
-    """The mean of all processes of a mode, each beside the plain one of its set."""
+    """The mean of all processes of a mode, each beside the plain ones of its set."""
+    def levels(mode, share):
+        return [level(one.rounds, mode, 'before', share) for one in sets]
+
+    def line(text, of):
+        print('  %-28s' % text, *('%.3f [%.3f, %.3f] ' % difference(of(share), [0]) for share in (.1, .25)), flush=True)
+
     print('step time to that of a plain process (95 % interval): 10th percentile, 25th percentile')
     for mode in ('plain twin', *IDLE):
-        print('  %-28s' % mode, *('%.3f [%.3f, %.3f] ' % difference(
-            [level(one.rounds, mode, 'before', share) for one in sets], [0]) for share in (.1, .25)), flush=True)
+        line(mode, functools.partial(levels, mode))
+    for mode in IDLE:
+        line(mode + ' / plain twin', lambda share, mode=mode: [
+            one / twin for one, twin in zip(levels(mode, share), levels('plain twin', share))])
 
 
 def measure_windows(sets, rounds, rng, save):
