@@ -72,10 +72,11 @@ static int open_file(struct gt_claim *claim)
 
 	for (;;) {
 		claim->fd = open(claim->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (claim->fd < 0 && errno == EACCES && !lstat(claim->path, &st))
+		rc = claim->fd < 0 ? -errno : 0;
+		if (rc == -EACCES && !lstat(claim->path, &st))
 			return -EAGAIN; /* another user's */
-		if (claim->fd < 0)
-			return -errno;
+		if (rc < 0)
+			return rc;
 		rc = lock_decision(claim);
 		if (rc < 0 || is_current(claim))
 			return rc;

@@ -364,7 +364,6 @@ static int format_path(const struct gt_session *session, bool owner, uint32_t ra
 int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, uint32_t pid,
 		    uint64_t cycle, char *buf, size_t len, bool *overwrite, struct gt_err *err)
 {
-	bool shared = *session->job.key && !session->force;
 	unsigned int number;
 	int which;
 
@@ -381,10 +380,10 @@ int gt_session_path(struct gt_session *session, uint64_t client, uint32_t rank, 
 		if (format_path(session, !which, rank, pid, cycle, number, buf, len) < 0)
 			return gt_err_set(err, -ENAMETOOLONG,
 					  "the path of a trace in '%s' is too long", session->dir);
-		/* Their ranks are not these where a process has another one than its gtrace. */
+		/* Others of the job may have it, or a file that came since the name was chosen. */
 		number = which ? GT_MAX(number, 1u) + 1 : 0;
 		which = 1;
-	} while (shared && is_taken(buf));
+	} while (!session->force && is_taken(buf));
 	return 0;
 }
 

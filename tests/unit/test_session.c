@@ -394,6 +394,20 @@ static void files_of_a_job(void **state)
 	gt_session_free(second);
 }
 
+/* A file that somebody made after the name was chosen is theirs. */
+static void taken_meanwhile(void **state)
+{
+	struct gt_session_config config = { .cycles = false };
+	struct gt_session *session = open_session(&config);
+
+	(void)state;
+	touch("train-rank0.trace.json.gz");
+	assert_path(session, 1, 0, 100, 1, "train-rank0-pid100.trace.json.gz");
+	touch("train-rank0-pid100.trace.json.gz");
+	assert_path(session, 1, 0, 100, 1, "train-rank0-pid100-2.trace.json.gz");
+	gt_session_free(session);
+}
+
 static void assert_refused(const char *where, int want)
 {
 	struct gt_session_config config = { .dir = where, .name = "train" };
@@ -415,7 +429,7 @@ static void bad_directory(void **state)
 	touch("file");
 	snprintf(path, sizeof(path), "%s/file", dir);
 	assert_refused(path, -ENOTDIR);
-	chmod(dir, 0500);
+	chmod(dir, 0555);
 	if (!geteuid()) /* root may write anywhere */
 		assert_int_equal(seteuid(65534), 0);
 	assert_refused(dir, -EACCES);
@@ -491,6 +505,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_job, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(ranks_at_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(files_of_a_job, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(taken_meanwhile, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(bad_directory, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(full_disk, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(long_path, make_dir, remove_dir),
