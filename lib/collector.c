@@ -111,6 +111,9 @@ static int add_client(struct gt_collector *collector, int fd, const struct ucred
 	if (collector->stopped_by)
 		gt_client_stop(collector->clients[collector->client_count - 1],
 			       collector->stopped_by);
+	if (collector->killed_by)
+		gt_client_kill(collector->clients[collector->client_count - 1],
+			       collector->killed_by);
 	return 0;
 }
 
@@ -174,6 +177,7 @@ int gt_collector_start(struct gt_collector *collector, uv_loop_t *loop, struct g
 	collector->accepted = 0;
 	collector->paused = collector->accept_failed = false;
 	collector->stopped_by = NULL;
+	collector->killed_by = 0;
 	collector->client_config = (struct gt_client_config){
 		.ops = collector->ops,
 		.ctx = collector->ctx,
@@ -202,6 +206,7 @@ void gt_collector_kill(struct gt_collector *collector, int sig)
 {
 	size_t i;
 
+	collector->killed_by = sig;
 	for (i = 0; i < collector->client_count; i++)
 		gt_client_kill(collector->clients[i], sig);
 }

@@ -28,6 +28,7 @@ struct gt_collector {
 	bool paused;            /* no descriptors to accept with */
 	bool accept_failed;     /* that has been told */
 	const char *stopped_by; /* NULL: it was not */
+	int killed_by;          /* signal, 0: none */
 	uv_poll_t listen_poll;
 	uv_timer_t timer;
 };
@@ -44,7 +45,7 @@ void gt_collector_accept(struct gt_collector *collector);
  */
 void gt_collector_stop(struct gt_collector *collector, const char *by);
 
-/* Send every client's process a signal. */
+/* Send every client's process a signal, and those that still come. */
 void gt_collector_kill(struct gt_collector *collector, int sig);
 
 /* The client with the lowest rank among those that do GPU work or steps, NULL: none. Borrowed. */

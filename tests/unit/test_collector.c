@@ -6,6 +6,7 @@
 #include "sockdir.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -180,6 +181,35 @@ static void one_bad_among_many(void **state)
 	assert_int_equal(recv(peers[4], &byte, 1, MSG_DONTWAIT), -1);
 }
 
+/* What a launcher started last connects when the others have been told to end. */
+static void killed_when_it_comes(void **state)
+{
+	int fds[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	gt_collector_kill(&collector, SIGTERM);
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (!pid) {
+		alarm(10);
+		send_hello(connect_peer(), 0);
+		if (write(fds[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	gt_collector_accept(&collector);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	close(fds[0]);
+	close(fds[1]);
+	run_until(&seen.idle, 1);
+}
+
 /* Processes that ended before anybody looked. */
 static void gone_before_accepted(void **state)
 {
@@ -279,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(many_ranks),
 		TEST(one_bad_among_many),
+		TEST(killed_when_it_comes),
 		TEST(gone_before_accepted),
 		TEST(out_of_descriptors),
 		TEST(leader_and_completeness),
