@@ -440,7 +440,8 @@ static void explain_nothing(const struct run_report *report)
 			     "what would see PyTorch on the CPU: leave -%c away",
 			     option, option);
 		else
-			warn("nothing is traced: no process used CUDA or an operator of PyTorch");
+			warn("nothing is traced: no traced process used CUDA or an operator of "
+			     "PyTorch");
 		return;
 	}
 	if (lacked_gpu(report)) {

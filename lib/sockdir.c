@@ -38,7 +38,10 @@ static int open_in(struct gt_sockdir *ret, const char *base, struct gt_err *err)
 	if (len < 0 || (size_t)len >= sizeof(dir.dir))
 		return gt_err_set(err, -ENAMETOOLONG, "'%s' is too long for a Unix socket", base);
 	if (!mkdtemp(dir.dir))
-		return gt_err_sys(err, -errno, "cannot make a directory in '%s'", base);
+		return gt_err_set(err, -errno,
+				  "cannot make a directory in '%s': %s; set TMPDIR to one where it "
+				  "can be made",
+				  base, strerror(errno));
 	snprintf(dir.path, sizeof(dir.path), "%s" GT_SOCKDIR_FILE, dir.dir);
 	dir.listen_fd = listen_at(dir.path, err);
 	if (dir.listen_fd < 0) {

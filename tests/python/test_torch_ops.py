@@ -187,8 +187,8 @@ if __name__ == "__main__":
         equal(traces(place), ['load-rank0.trace.json.gz'])
     with Place() as place:
         gtrace.run(place, [python, '-c', 'import torch; print(torch.__version__)'],
-                   err='gtrace: warning: nothing is traced: no process used CUDA or an operator '
-                       'of PyTorch\n')
+                   err='gtrace: warning: nothing is traced: no traced process used CUDA or an '
+                       'operator of PyTorch\n')
         equal(traces(place), [])
 
 
