@@ -195,7 +195,7 @@ void run_report_drained(struct run_report *report, const struct gt_client_info *
 static void describe_part(const struct gt_recorder_closed *closed, char *buf, size_t len)
 {
 	if (closed->whole_run)
-		snprintf(buf, len, "the whole run");
+		snprintf(buf, len, closed->bounded ? "the run's beginning" : "the whole run");
 	else if (closed->captured && !closed->last_step)
 		snprintf(buf, len, "a captured range");
 	else if (closed->first_step == closed->last_step)
@@ -226,6 +226,7 @@ static void add_file(struct run_report *report, const struct gt_client_info *cli
 		.rank = client->hello.rank,
 		.cycle = closed->cycle,
 		.stepless = stepless,
+		.bounded = closed->bounded,
 	};
 	report->file_count += files[report->file_count].path != NULL;
 }
@@ -395,13 +396,13 @@ static void print_top(const struct run_report *report)
 	gt_summary_free(summary);
 }
 
-static bool has_stepless(const struct run_report *report)
+static const struct run_file *find_stepless(const struct run_report *report)
 {
 	for (size_t i = 0; i < report->file_count; i++) {
 		if (report->files[i].stepless)
-			return true;
+			return &report->files[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* The trace would have been of the whole run. */
@@ -487,16 +488,18 @@ static void explain_nothing(const struct run_report *report)
 void run_report_end(struct run_report *report)
 {
 	bool never_began = run_absent_end(&report->absent);
+	const struct run_file *stepless = find_stepless(report);
 	size_t i;
 
 	end_progress();
 	if (!report->file_count && !report->said_failure && !report->said_left_out && !never_began)
 		explain_nothing(report);
-	else if (has_stepless(report))
-		warn("no step was seen, so the trace is of the whole run: tried gtrace_step(), %s, "
+	else if (stepless)
+		warn("no step was seen, so the trace is of %s: tried gtrace_step(), %s, "
 		     "frameworks and PyTorch's optimizers; mark steps with gtrace_step() of "
 		     "gtrace.h, or with NVTX and --step-range, or name a Python function with "
 		     "--step-call",
+		     stepless->bounded ? "the run's beginning" : "the whole run",
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
 	else if (report->options->step_range && report->step_source != GT_STEP_NONE &&

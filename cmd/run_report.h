@@ -15,6 +15,7 @@ struct run_file {
 	uint32_t rank;
 	uint64_t cycle;
 	bool stepless; /* though steps were looked for */
+	bool bounded;  /* as in struct gt_recorder_closed */
 };
 
 struct run_report {

@@ -319,6 +319,7 @@ static void report_closed(struct gt_recorder *rec, const struct gt_window *windo
 			  const struct gt_trace_health *health, uint64_t events)
 {
 	struct gt_recorder_closed *closed = add_closed(rec);
+	const char *cut = window->yielded ? NULL : window->cut; /* then it is the reason */
 
 	if (!closed)
 		return;
@@ -327,14 +328,14 @@ static void report_closed(struct gt_recorder *rec, const struct gt_window *windo
 		.captured = window->own_steps,
 		.complete = health->complete,
 		.whole_run = window->id == GT_WHOLE_ID,
+		.bounded = window->id == GT_WHOLE_ID && rec->state.keep_full,
 		.events = events,
 		.losses = gt_health_losses(health),
 	};
 	gt_window_numbers(window, &closed->first_step, &closed->last_step);
 	memcpy(closed->path, window->path, sizeof(closed->path));
-	if (health->reason || window->cut)
-		snprintf(closed->why, sizeof(closed->why), "%s",
-			 health->reason ? health->reason : window->cut);
+	snprintf(closed->why, sizeof(closed->why), "%s%s%s", health->reason ? health->reason : "",
+		 health->reason && cut ? "; " : "", cut ? cut : "");
 }
 
 void gt_window_device(struct gt_recorder *rec, struct gt_window *window,

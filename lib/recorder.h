@@ -49,10 +49,11 @@ struct gt_recorder_closed {
 	uint64_t last_step;
 	bool complete;
 	bool whole_run;
+	bool bounded;  /* of it up to the bound of a recording without steps */
 	bool captured; /* a captured range; the steps are the program's own */
 	uint64_t events;
 	uint64_t losses; /* sum of what the file's gtrace.dropped and missing records say */
-	char why[160];   /* it is not complete, or shorter than asked for; empty: neither */
+	char why[272];   /* it is not complete, or shorter than asked for; empty: neither */
 	char path[PATH_MAX];
 };
 

@@ -167,6 +167,7 @@ def test_auto_reaches_its_bound(case):
     check(0 < got < total, 'kernels', got, 'of', total)
     check(not trace.health['complete'] or 'full' in str(trace.health) or trace.health.get('warnings'),
           'nothing says that the recording ended early:', trace.health)
+    check('the whole run' not in result.stderr and "so the trace is of the run's beginning" in result.stderr, result)
 
 
 def test_steps_after_the_bound(case):
@@ -175,7 +176,7 @@ def test_steps_after_the_bound(case):
     result = case.gtrace(['--max-buffer', '4M', '--skip-first', 2, '--active', 1], command)
     # How much of so large a step finds room is not the question.
     check_equal(result.trace().step_numbers(), [4], 'steps')
-    check('the whole run' in result.stderr, 'the bound was not reached:', result)
+    check("the run's beginning" in result.stderr, 'the bound was not reached:', result)
     check('no step was seen' not in result.stderr and ' files' not in result.stderr, result)
 
 
