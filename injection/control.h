@@ -25,6 +25,7 @@ struct inj_control {
 	uint32_t buffers_seen;   /* of inj_activity_buffers() */
 	uint64_t launches_at_on; /* of the whole process, as CUPTI was switched on */
 	uint32_t buffers_at_on;
+	uint64_t dropped_at_on; /* records */
 };
 extern struct inj_control inj_control;
 

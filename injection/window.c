@@ -68,6 +68,12 @@ static void cupti_off(void)
 	atomic_store_explicit(&inj_live.on, 0, memory_order_relaxed);
 }
 
+static uint64_t dropped_records(void)
+{
+	return atomic_load_explicit(&inj_arena->dropped_cupti, memory_order_relaxed) +
+	       atomic_load_explicit(&inj_arena->dropped_arena, memory_order_relaxed);
+}
+
 static void switch_on(void)
 {
 	int err = inj_cupti_on();
@@ -80,6 +86,7 @@ static void switch_on(void)
 	ctl->on = true;
 	ctl->launches_at_on = inj_launches_total();
 	ctl->buffers_at_on = inj_activity_buffers();
+	ctl->dropped_at_on = dropped_records();
 	if (err)
 		inj_tell(GT_WHAT_FALLBACK, ctl->cycle, 0);
 }
@@ -93,7 +100,8 @@ static uint64_t count_launches(void)
 	bool steps = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
 	uint64_t launches = inj_launches_total() - ctl->launches_at_on;
 
-	if (launches && inj_activity_buffers() == ctl->buffers_at_on && (ctl->closed || !steps))
+	if (launches && inj_activity_buffers() == ctl->buffers_at_on &&
+	    dropped_records() == ctl->dropped_at_on && (ctl->closed || !steps))
 		inj_log(GT_LOG_WARN,
 			"CUPTI gave no record for %llu launches: %s may have taken it over",
 			(unsigned long long)launches,

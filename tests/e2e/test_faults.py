@@ -40,6 +40,7 @@ def test_every_record_dropped(case):
     trace = result.trace().expect_incomplete()
     check_equal(trace.gpu(), [], 'GPU events')
     check(len(trace.calls()) > 0, 'the launches are there all the same')
+    check('another profiler' not in result.stderr, 'blamed for what CUPTI counts:', result)
 
 
 def test_lost_records(case):
