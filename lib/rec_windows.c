@@ -122,6 +122,8 @@ static void remove_window(struct gt_recorder *rec, struct gt_window *window, con
  */
 static const char *missing_of(const struct gt_recorder *rec, const struct gt_window *window)
 {
+	if (window->drained)
+		return NULL;
 	if (!gt_rec_settled(rec, window, true))
 		return "too many windows waited for GPU records";
 	return rec->one_thread ? NULL

@@ -359,6 +359,38 @@ static void told_before_compressed(void **state)
 	assert_true(trace->closed);
 }
 
+/* One that is drained lacks nothing, also where it has to make room before it was closed. */
+static void drained_makes_room(void **state)
+{
+	enum { WINDOWS = 20, DRAINED = 12 };
+	size_t complete = 0;
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1 };
+	start();
+	for (uint32_t i = 0; i < WINDOWS; i++) {
+		if (i) {
+			step(i);
+			phase(GT_WHAT_CLOSE, i - 1, i, 10 * i);
+		}
+		if (i == DRAINED) {
+			ab_flush(&ab);
+			drain(10 * i + 1);
+			drain(10 * i + 7);
+			assert_true(report.drained);
+			assert_int_equal(report.closed_count, 0);
+		}
+		launch_and_kernel(i, i + 1, 10 * i + 8);
+	}
+	ab_launch(&ab, 11, WINDOWS - 1, 100, AB_MS(10 * WINDOWS - 2)); /* another thread's */
+	ab_kernel(&ab, 100, AB_MS(10 * WINDOWS - 1));
+	ab_flush(&ab);
+	drain(10 * WINDOWS);
+	for (size_t i = 0; i < report.closed_count; i++)
+		complete += report.closed[i].complete;
+	assert_int_equal(complete, DRAINED);
+}
+
 /* Nothing waits for the end of a program that has ended: what is read is soon to be in the file. */
 static void not_held_at_the_end(void **state)
 {
@@ -451,6 +483,7 @@ int main(void)
 		TEST(late_for_its_window),
 		TEST(compressed_when_drained),
 		TEST(told_before_compressed),
+		TEST(drained_makes_room),
 		TEST(not_held_at_the_end),
 		TEST(never_held_at_the_end),
 		TEST(compressed_when_late),
