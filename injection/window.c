@@ -201,7 +201,7 @@ static void follow_step(uint32_t step)
 	active = pos.phase == GT_PHASE_ACTIVE;
 	if (ctl->opened && (!active || pos.cycle != ctl->cycle))
 		close_window(step);
-	if (!ctl->opened && active)
+	if (!ctl->opened && active && !ctl->stopped)
 		open_window(pos.cycle, step);
 }
 

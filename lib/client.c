@@ -307,7 +307,7 @@ void gt_client_stop(struct gt_client *client, const char *by)
 	client->stopping = true;
 	client->stopped_ms = uv_now(client->loop);
 	if (client->recorder) {
-		gt_recorder_stop(client->recorder, by);
+		gt_recorder_stop(client->recorder, by, gt_clock_ns(CLOCK_REALTIME));
 		if (client->fd >= 0 && !gt_message_send(client->fd, GT_MSG_STOP, 0))
 			gt_recorder_wake(client->recorder);
 	} else {

@@ -139,6 +139,7 @@ struct gt_recorder {
 	struct gt_plans plans;
 	struct gt_plan held;              /* active: there is one */
 	_Atomic(const char *) stopped_by; /* NULL: it was not told to stop */
+	_Atomic uint64_t stopped_ns;      /* when; before stopped_by */
 	struct gt_msg_hello hello;
 	struct gt_msg_device devices[GT_DEVICES_KEPT];
 	size_t device_count;

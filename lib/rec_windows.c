@@ -153,6 +153,12 @@ static void report_lost(struct gt_recorder *rec, uint64_t cycle)
 	gt_window_report_failure(rec, &err);
 }
 
+/* Nobody listened to it, while the target was told or ended what was open. */
+static bool began_after_stop(const struct gt_recorder *rec, uint64_t start_ns)
+{
+	return atomic_load(&rec->stopped_by) && start_ns > atomic_load(&rec->stopped_ns);
+}
+
 static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sched_pos *pos,
 				    uint64_t step, uint64_t time_ns)
 {
@@ -161,7 +167,9 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	const struct gt_msg_phase *yield = gt_windows_yield(rec, pos->cycle, pos->cycle);
 	struct gt_window *window;
 
-	if (pos->cycle < rec->next_id)
+	if (mark)
+		time_ns = mark->time_ns;
+	if (pos->cycle < rec->next_id || began_after_stop(rec, time_ns))
 		return NULL;
 	/* Nobody can have been in a step that the process has not come to. */
 	if (step > rec->step_limit) {
@@ -175,8 +183,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 		remove_window(rec, rec->windows[0], missing_of(rec, rec->windows[0]));
 	if (!first)
 		time_ns = GT_MIN(time_ns, rec->hello.realtime_ns);
-	window = add_window(rec, (uint32_t)pos->cycle, first, first + pos->active - 1,
-			    mark ? mark->time_ns : time_ns);
+	window = add_window(rec, (uint32_t)pos->cycle, first, first + pos->active - 1, time_ns);
 	if (!window)
 		return NULL;
 	rec->next_id = pos->cycle + 1;
@@ -219,7 +226,8 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
 			window = open_cycle(rec, &pos, step, time_ns);
-		rec->cached_late = !window && !gt_windows_yield(rec, pos.cycle, pos.cycle);
+		rec->cached_late = !window && !gt_windows_yield(rec, pos.cycle, pos.cycle) &&
+				   !began_after_stop(rec, time_ns);
 		if (window && step > window->last_step) /* it was cut before */
 			window = NULL;
 	}

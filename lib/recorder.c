@@ -196,8 +196,9 @@ uint32_t gt_recorder_step(const struct gt_recorder *rec)
 	return gt_arena_step(rec->arena);
 }
 
-void gt_recorder_stop(struct gt_recorder *rec, const char *by)
+void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns)
 {
+	atomic_store(&rec->stopped_ns, now_ns);
 	atomic_store(&rec->stopped_by, by);
 }
 

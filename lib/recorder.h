@@ -98,8 +98,11 @@ void gt_recorder_decide(struct gt_recorder *rec, bool commit);
 /* The plans that were committed; valid until the next one is. */
 const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec);
 
-/* These may be called beside a drain. The process is told to stop, by this, a literal: */
-void gt_recorder_stop(struct gt_recorder *rec, const char *by);
+/*
+ * These may be called beside a drain. The process is told to stop, by this, a literal, at this time
+ * of the realtime clock. A window that begins later is none:
+ */
+void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns);
 /* The step it is in at this moment: */
 uint32_t gt_recorder_step(const struct gt_recorder *rec);
 /* Have the process look at its messages at once. */

@@ -92,10 +92,11 @@ uint32_t gt_recorder_step(const struct gt_recorder *rec)
 	return fake.report.step;
 }
 
-void gt_recorder_stop(struct gt_recorder *rec, const char *by)
+void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns)
 {
 	(void)rec;
 	(void)by;
+	(void)now_ns;
 }
 
 void gt_recorder_wake(const struct gt_recorder *rec)

@@ -252,7 +252,7 @@ static void stopped_in_the_window(void **state)
 	steps_to(2);
 	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
 	ab_kernel(&ab, 1, AB_MS(22));
-	gt_recorder_stop(rec, "a test");
+	gt_recorder_stop(rec, "a test", AB_MS(25));
 	ab_kernel(&ab, 2, AB_MS(29));
 	step(3);
 	ab_flush(&ab);
@@ -279,7 +279,7 @@ static void stopped_a_step_ago(void **state)
 	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
 	ab_kernel(&ab, 1, AB_MS(32));
 	ab_flush(&ab);
-	gt_recorder_stop(rec, "a test");
+	gt_recorder_stop(rec, "a test", AB_MS(33));
 	drain(33);
 	phase(GT_WHAT_CLOSE, 0, 3, 35);
 	phase(GT_WHAT_OFF, 0, 3, 36);
@@ -302,7 +302,7 @@ static void stopped_while_steps_go_on(void **state)
 	ab_kernel(&ab, 1, AB_MS(22));
 	ab_flush(&ab);
 	drain(25);
-	gt_recorder_stop(rec, "a test");
+	gt_recorder_stop(rec, "a test", AB_MS(25));
 	phase(GT_WHAT_CLOSE, 0, 3, 38);
 	steps_to(3);
 	ab_launch(&ab, MAIN, 3, 2, AB_MS(31));
@@ -315,6 +315,30 @@ static void stopped_while_steps_go_on(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+/* Nobody listened to the windows that it came to while it was told, which are none then. */
+static void stopped_before_the_window(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1 };
+	start();
+	steps_to(1);
+	launch_and_kernel(1, 1, 11);
+	ab_flush(&ab);
+	drain(15);
+	gt_recorder_stop(rec, "a test", AB_MS(25));
+	phase(GT_WHAT_CLOSE, 0, 2, 20);
+	steps_to(3);
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(31));
+	step(4);
+	ab_flush(&ab);
+	drain(45);
+	phase(GT_WHAT_OFF, 0, 0, 50);
+	finish(true, 55);
+	assert_int_equal(report.late, 0);
+	assert_true(only_trace()->health.complete);
+	assert_int_equal(only_trace()->gpu_count, 1);
+}
+
 /* It did not answer. */
 static void stopped_in_vain(void **state)
 {
@@ -324,7 +348,7 @@ static void stopped_in_vain(void **state)
 	ab_launch(&ab, MAIN, 2, 1, AB_MS(21));
 	ab_kernel(&ab, 1, AB_MS(22));
 	ab_flush(&ab);
-	gt_recorder_stop(rec, "a test");
+	gt_recorder_stop(rec, "a test", AB_MS(30));
 	finish(true, 40);
 	assert_string_equal(only_trace()->warning, "stopped by a test");
 	assert_string_equal(only_trace()->reason,
@@ -541,6 +565,7 @@ int main(void)
 		TEST(stopped_in_the_window),
 		TEST(stopped_a_step_ago),
 		TEST(stopped_while_steps_go_on),
+		TEST(stopped_before_the_window),
 		TEST(stopped_in_vain),
 		TEST(killed_after_the_window),
 		TEST(yields),
