@@ -292,6 +292,10 @@ void gt_summary_put_ops(const struct gt_summary *summary, const struct gt_summar
 		out->failed = true;
 		return;
 	}
+	if (!report.count) {
+		gt_op_report_release(&report);
+		return;
+	}
 	for (size_t i = 0; i < COLUMN_MAX; i++) {
 		if (!has_column(summary, style, &report, (enum column)i))
 			continue;

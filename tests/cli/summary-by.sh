@@ -28,6 +28,9 @@ for key in "categories", "streams", "threads", "blocking_by_op":
 done
 
 gtrace summary --by annotation --filter backward trace.json | tail -n 1
+for key in op shape stack; do
+	gtrace summary --by $key --filter backward trace.json | sed 1,/deepest/d | sed 1,2d
+done
 gtrace summary --by shape,stack trace.json | sed -n '/^Operators/,$p'
 
 try gtrace summary --ncu nccl trace.json
