@@ -502,6 +502,9 @@ void run_report_end(struct run_report *report)
 		     stepless->bounded ? "the run's beginning" : "the whole run",
 		     report->options->step_range ? "NVTX --step-range"
 						 : "NVTX (no --step-range was given)");
+	else if (report->options->step_range && report->step_source == GT_STEP_API)
+		warn("steps are by %s, which goes before NVTX and --step-range '%s'",
+		     gt_step_source_name(report->step_source), report->options->step_range);
 	else if (report->options->step_range && report->step_source != GT_STEP_NONE &&
 		 report->step_source < GT_STEP_NVTX)
 		warn("no NVTX range or mark is called like --step-range '%s': steps are by %s",

@@ -95,6 +95,13 @@ def test_range_that_never_comes(case):
     check("'^no such range$': steps are by optimizer" in result.stderr, result)
 
 
+def test_range_below_another_source(case):
+    """What goes before a range is said, too: whether there was one is not known then."""
+    result = case.gtrace(['--step-range', '^no such range$'], case.train('--marks', 'api'))
+    check_equal(result.trace().health['step_source'], 'api', 'source')
+    check("steps are by api, which goes before NVTX and --step-range '^no such range$'" in result.stderr, result)
+
+
 @each(api=['api', [], 'api'],
       range=['nvtx', ['--step-range', '^train step$'], 'nvtx'],
       mark=['nvtx-mark', ['--step-range', '^step [0-9]+$'], 'nvtx'])
