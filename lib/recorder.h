@@ -100,7 +100,7 @@ const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec);
 
 /*
  * These may be called beside a drain. The process is told to stop, by this, a literal, at this time
- * of the realtime clock. A window that begins later is none:
+ * of the realtime clock; nothing that begins later is a window:
  */
 void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns);
 /* The step it is in at this moment: */
