@@ -256,12 +256,11 @@ static int mark_links(void *context, const struct gt_trace_event *event)
 {
 	struct gt_selection *selection = context;
 	bool inside = is_inside(selection, event);
-	bool wanted = event->phase && category_wanted(selection, event);
 	int64_t id;
 
-	selection->saw_category |= wanted;
 	if (gt_event_is_paired(event))
-		return gt_event_pairs_note(&selection->pairs, event, wanted, span_of(selection));
+		return gt_event_pairs_note(&selection->pairs, event,
+					   category_wanted(selection, event), span_of(selection));
 	if (is_arrow(event))
 		return arrow_key(event, &id)
 			       ? mark(&selection->arrows, id, inside ? INSIDE : OUTSIDE)
@@ -269,7 +268,7 @@ static int mark_links(void *context, const struct gt_trace_event *event)
 	if (is_launch(event)) {
 		uint32_t flags = LAUNCH_SEEN | (inside ? LAUNCH_IN : 0u);
 
-		if (inside && wanted)
+		if (inside && category_wanted(selection, event))
 			flags |= LAUNCH_KEPT;
 		id = int_arg(event, GT_STR("correlation"));
 		return id ? mark(&selection->correlations, id, flags) : 0;
@@ -412,9 +411,6 @@ int gt_selection_check(const struct gt_selection *selection, struct gt_err *err)
 {
 	const struct gt_choice *choice = selection->choice;
 
-	if (choice->categories && !selection->saw_category)
-		return gt_err_set(err, -ENODATA, "it has nothing of category %s",
-				  choice->categories);
 	if (selection->saw_work || (choice->device < 0 && !choice->has_stream))
 		return 0;
 	if (!choice->has_stream)

@@ -44,7 +44,6 @@ struct gt_selection {
 	struct gt_id_map arrows;      /* by a hash of category and id */
 	struct gt_event_pairs pairs;
 	bool saw_work;          /* where it is wanted */
-	bool saw_category;      /* of those that are wanted one */
 	uint64_t other_devices; /* bit n: GPU n has work that is not wanted */
 };
 
@@ -60,7 +59,7 @@ int gt_selection_find(struct gt_selection *selection, const char *path, struct g
 
 bool gt_selection_takes(struct gt_selection *selection, const struct gt_trace_event *event);
 
-/* After a reading: -ENODATA when there is nothing of the GPU, stream or categories chosen. */
+/* After a reading: -ENODATA when there is no work of the GPU or stream that was chosen. */
 int gt_selection_check(const struct gt_selection *selection, struct gt_err *err);
 
 void gt_selection_release(struct gt_selection *selection);
