@@ -1,8 +1,8 @@
 """Tracing that is stopped: between windows, within one, before the first."""
 
 from harness import check, check_equal, each
-from on_demand import (ask, endless, expect_whole, files, running, session, sessions, steps_of, wait_for,
-                       wait_for_files, wait_for_steps)
+from on_demand import (ask, expect_whole, files, running, session, sessions, steps_of, wait_for, wait_for_files,
+                       wait_for_steps)
 
 
 def test_stop(case):
@@ -39,18 +39,6 @@ def stopped_in_window(case, faults):
     said = f"stopped by 'gtrace stop' in step {trace.step_numbers()[-1]}, before the window's last step"
     check(said in trace.health["warnings"], trace.step_numbers()[-3:], trace.health)
     return trace
-
-
-def test_no_window_after_the_stop(case):
-    """The program goes on with steps of windows while it is told. One that had just begun may be empty."""
-    options = ['--repeat', 0, '--wait', 0, '--warmup', 0, '--active', 2]
-    with running(case, options, endless(case, 2000)) as process:
-        wait_for_files(case, 3)
-        ask(case, 'stop')
-        wait_for('the end of tracing', lambda: sessions(case)[0]['ranks'] == 0)
-    result = case.finish(process)
-    empty = [name for name in files(case) if not result.trace(name).of('kernel')]
-    check(len(empty) <= 1, 'windows without a kernel:', empty, result)
 
 
 @each(quick=[None], in_flight=['in_place,slow=20'], late=['in_place,late=30ms'], kept=['in_place,withhold'])
