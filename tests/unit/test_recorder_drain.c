@@ -308,17 +308,23 @@ static void late_for_its_window(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+/* Something of it was read: there is a file. */
+static void begin_window(void)
+{
+	start();
+	steps_to(3);
+	launch_and_kernel(3, 1, 31);
+	ab_flush(&ab);
+	drain(35);
+}
+
 /* Until its records are read the program waits, traced: what takes longer is done after that. */
 static void compressed_when_drained(void **state)
 {
 	struct gt_trace *trace = fake_traces;
 
 	(void)state;
-	start();
-	steps_to(3);
-	launch_and_kernel(3, 1, 31);
-	ab_flush(&ab);
-	drain(35);
+	begin_window();
 	assert_int_equal(fake_count, 1);
 	assert_false(trace->held);
 	trace->pending_bytes = 4 << 20;
@@ -344,11 +350,7 @@ static void told_before_compressed(void **state)
 	struct gt_trace *trace = fake_traces;
 
 	(void)state;
-	start();
-	steps_to(3);
-	launch_and_kernel(3, 1, 31);
-	ab_flush(&ab);
-	drain(35);
+	begin_window();
 	steps_to(6);
 	phase(GT_WHAT_CLOSE, 0, 4, 40);
 	drain(41);
@@ -395,11 +397,7 @@ static void drained_makes_room(void **state)
 static void not_held_at_the_end(void **state)
 {
 	(void)state;
-	start();
-	steps_to(3);
-	launch_and_kernel(3, 1, 31);
-	ab_flush(&ab);
-	drain(35);
+	begin_window();
 	steps_to(4);
 	phase(GT_WHAT_CLOSE, 0, 4, 40);
 	drain(41);
