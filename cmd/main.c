@@ -82,11 +82,32 @@ static void occupy_standard_streams(void)
 		close(fd);
 }
 
+static int run_command(int argc, char **argv)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[0], commands[i].name))
+			return commands[i].run(argc, argv);
+	die(STATUS_USAGE, "'%s' is not a command; see 'gtrace -h'", argv[0]);
+}
+
+/* "gtrace help COMMAND" is "gtrace COMMAND --help", as people have it from git and perf. */
+static int run_help(int argc, char **argv)
+{
+	char option[] = "--help";
+	char *of_command[] = { argv[argc - 1], option, NULL };
+
+	if (argc > 2)
+		die(STATUS_USAGE, "help: one command at a time; see 'gtrace -h'");
+	if (argc == 2)
+		return run_command(2, of_command);
+	print_help();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct gt_err err;
 	int operand, rc;
-	size_t i;
 
 	occupy_standard_streams();
 	rc = opt_parse(&self, argc, argv, &operand, &err);
@@ -102,8 +123,8 @@ int main(int argc, char **argv)
 	}
 	if (operand == argc)
 		die(STATUS_USAGE, "which command? see 'gtrace -h'");
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(argv[operand], commands[i].name))
-			return check_stdout(commands[i].run(argc - operand, argv + operand));
-	die(STATUS_USAGE, "'%s' is not a command; see 'gtrace -h'", argv[operand]);
+	argc -= operand;
+	argv += operand;
+	return check_stdout(strcmp(argv[0], "help") == 0 ? run_help(argc, argv)
+							 : run_command(argc, argv));
 }

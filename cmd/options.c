@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define HELP_COLUMN 30
 
@@ -455,9 +456,13 @@ void opt_parse_all(const struct opt_command *command, int argc, char **argv)
 const char *opt_parse_file(const struct opt_command *command, int argc, char **argv)
 {
 	int operand = opt_parse_any(command, argc, argv);
+	struct stat st;
 
 	if (operand + 1 != argc)
 		die(STATUS_USAGE, "%s: %s see 'gtrace %s -h'", command->name,
 		    operand == argc ? "which file?" : "one file at a time;", command->name);
+	if (stat(argv[operand], &st) == 0 && S_ISDIR(st.st_mode))
+		die(STATUS_USAGE, "%s: '%s' is a directory; name one of its traces", command->name,
+		    argv[operand]);
 	return argv[operand];
 }

@@ -113,8 +113,8 @@ int opt_parse(const struct opt_command *command, int argc, char **argv, int *ret
 
 /*
  * The same for most commands: these end the program with the help, or with status 2 and what is
- * wrong. With any operands: the index of the first; without; with one, which is a file and
- * returned.
+ * wrong. With any operands: the index of the first; without; with one, which is a file, no
+ * directory, and returned.
  */
 int opt_parse_any(const struct opt_command *command, int argc, char **argv);
 void opt_parse_all(const struct opt_command *command, int argc, char **argv);

@@ -3,6 +3,8 @@ try
 try nonsense
 try --nonsense
 try -x
+try help nonsense
+try help run summary
 try run
 try run --
 try run --activ 3 true
@@ -100,5 +102,9 @@ try run --output-dir '' true
 try run --output-dir no/such/directory true
 touch file
 try run -o file true
+mkdir traces
+try check traces
+try cut --steps 1 -o out.json traces
+diff <(gtrace help) <(gtrace --help) && diff <(gtrace help run) <(gtrace run --help) && echo "help is --help"
 gtrace --version >/dev/full
 echo "$? full"
