@@ -50,6 +50,8 @@ def main():
     tests = [t for t in discover() if not options.k or re.search(options.k, t[0])] * options.repeat
     if not os.path.exists(os.path.join(options.build, 'simgpu', 'train')):
         sys.exit(f"e2e: {options.build} has no gtrace and simulated GPU: run 'make all simgpu'")
+    if not tests:
+        parser.error(f"no test's name matches '{options.k}'")
     totals = {'ok': 0, 'fail': 0, 'skip': 0}
 
     def run(test):
