@@ -462,7 +462,8 @@ static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_wi
 	if (end == GT_END_EXEC)
 		return "the program executed another one before its window was complete";
 	if (!atomic_load(&rec->stopped_by))
-		return "the program was killed or called _exit() before its window was complete";
+		return "the program was killed, or left by _exit() or exec, before its window was "
+		       "complete";
 	return is_off(rec, window) ? NULL : "the program did not answer when it was told to stop";
 }
 

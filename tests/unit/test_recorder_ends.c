@@ -214,7 +214,7 @@ static void killed(void **state)
 	assert_int_equal(only_trace()->health.launches_without_gpu, 2);
 	assert_false(report.closed[0].complete);
 	assert_int_equal(report.closed[0].last_step, 2); /* not the last one asked for */
-	assert_non_null(strstr(only_trace()->reason, "killed or called _exit()"));
+	assert_non_null(strstr(only_trace()->reason, "killed, or left by _exit() or exec"));
 	assert_non_null(strstr(report.closed[0].why, "killed"));
 }
 
