@@ -9,9 +9,11 @@
 #include "torch_ops.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -262,6 +264,21 @@ static void say_refused_rank(const struct gt_rank *rank)
 			rank->refused, value, rank->rank, gt_rank_source_name(rank->source));
 }
 
+/*
+ * A program without an interpreter has a C library of its own, and loads another one with us, whose
+ * pthread_create() crashes there.
+ */
+static bool is_static(void)
+{
+	const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+	size_t count = headers ? getauxval(AT_PHNUM) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_INTERP)
+			return false;
+	return true;
+}
+
 /* The arena, and who reads it. false: said why not. */
 static bool connect_session(void)
 {
@@ -296,6 +313,11 @@ static void start(void)
 
 	if (!read_environment())
 		return;
+	if (is_static()) {
+		inj_log(GT_LOG_ERROR,
+			"this process is not traced: it is statically linked; link it dynamically");
+		return;
+	}
 	take_group();
 	if (inj_steps_init() < 0)
 		inj_log(GT_LOG_WARN, "cannot use the step range '%s'", inj_config.step_range);

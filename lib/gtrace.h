@@ -11,7 +11,7 @@
  * Copy this file into your project, under whatever terms suit you: it asks for no licence and no
  * notice. There is nothing to link. In a program that does not run under 'gtrace run' a call is
  * one load and one branch. C (gnu89 and later) and C++, GCC and compilers like it, on Linux;
- * elsewhere, and in device code, calls do nothing.
+ * elsewhere, and in device code, calls do nothing. A statically linked program is not traced.
  */
 #ifndef GTRACE_H
 #define GTRACE_H

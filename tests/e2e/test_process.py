@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from harness import ROOT, check, check_equal, compare, each
+from harness import ROOT, Skip, check, check_equal, compare, each, sanitizer_runtime
 
 
 # ---- ends ----
@@ -262,6 +262,21 @@ def test_program_that_only_asks_for_the_gpu(case, options):
                 ['gtrace: warning: nothing is traced: the program used CUDA, but did nothing that is '
                  'recorded (--activities cpu,gpu)'], 'warnings')
     check_equal(result.names(), [], 'files')
+
+
+def test_statically_linked_program(case):
+    """The library that it loads brings a C library of its own, in which no thread can be made."""
+    if sanitizer_runtime(case.simgpu):
+        raise Skip('a sanitizer cannot be loaded into a statically linked program')
+    source, program = (os.path.join(case.directory, name) for name in ('steps.c', 'steps'))
+    with open(source, 'w') as file:
+        file.write('#include "gtrace.h"\n#include <stdio.h>\n'
+                   'int main(void) { gtrace_step(); gtrace_step(); return puts("done") < 0; }\n')
+    subprocess.run([os.environ.get('CC', 'cc'), '-static', '-w', '-Wl,--no-warnings', '-I', os.path.join(ROOT, 'lib'),
+                    '-o', program, source], check=True)
+    result = case.gtrace([], [program])
+    check_equal(result.stdout, 'done\n', 'stdout')
+    check('is not traced: it is statically linked' in result.stderr, result)
 
 
 def test_no_injection_library(case):
