@@ -20,7 +20,8 @@ enum gt_op_id {
 	GT_ID_NONE,
 	GT_ID_EXTERNAL,
 	GT_ID_CORRELATION, /* of a call without an External id */
-	GT_ID_EITHER       /* of a call: its External id is its correlation */
+	GT_ID_EITHER,      /* of a call: its External id is its correlation */
+	GT_ID_LINE         /* of a call with a line of its own: its correlation */
 };
 
 struct gt_op_slice {

@@ -150,15 +150,17 @@ static struct open_slice *innermost_operator(struct nest *nest, const struct gt_
 	return NULL;
 }
 
-/* Give the GPU work that only its correlation links to the operator of the call. False: the call
- * has none. */
+/* Give the GPU work that only its correlation links to the operator of the call. False: it has
+ * none, or the work is the call's own. */
 static bool link_call(struct nest *nest, const struct gt_op_slice *call)
 {
 	struct gt_ops *ops = nest->ops;
-	struct open_slice *op = ops->in_doubt ? innermost_operator(nest, call)
-					      : find_operator(nest, call);
+	struct open_slice *op;
 	const int64_t *gpu_ns;
 
+	if (call->id_kind == GT_ID_LINE)
+		return false;
+	op = ops->in_doubt ? innermost_operator(nest, call) : find_operator(nest, call);
 	if (!op || (call->id_kind != GT_ID_EITHER && !ops->in_doubt))
 		return op != NULL;
 	gpu_ns = gt_id_map_find(&ops->by_correlation, call->id);
@@ -300,7 +302,8 @@ static int tell_call(struct nest *nest, const struct gt_op_slice *call)
 	return ops->called(ops->called_context, call, op);
 }
 
-/* The GPU work of a call that no operator made is that of its line, once. */
+/* The GPU work of a call that no operator made, or with a line of its own, is that of its line,
+ * once. */
 static void keep_gpu_work(struct nest *nest, const struct gt_op_slice *call)
 {
 	int64_t *gpu_ns = call->id_kind == GT_ID_EXTERNAL

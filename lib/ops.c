@@ -80,6 +80,12 @@ static int add_slice(struct gt_ops *ops, const struct gt_trace_event *event,
 	return gt_op_slices_add(&thread->slices, slice);
 }
 
+static bool has_own_line(const struct gt_ops *ops, const struct gt_trace_event *event)
+{
+	return ops->by_line && (event->cat == GT_CAT_RUNTIME || event->cat == GT_CAT_DRIVER) &&
+	       gt_json_unquote(gt_trace_event_arg(event, GT_STR("\"Call stack\""))).len;
+}
+
 /* What a call says about its operator. */
 static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
 			 int64_t correlation, struct gt_op_slice *slice)
@@ -87,6 +93,10 @@ static int identify_call(struct gt_ops *ops, const struct gt_trace_event *event,
 	int64_t external = gt_ops_external_id(event);
 
 	slice->id = correlation;
+	if (correlation && has_own_line(ops, event)) {
+		slice->id_kind = GT_ID_LINE;
+		return gt_id_map_add(&ops->line_calls, correlation, 0);
+	}
 	if (external && external != slice->id) {
 		slice->id = external;
 		slice->id_kind = GT_ID_EXTERNAL;
@@ -138,6 +148,12 @@ static int link_gpu(struct gt_ops *ops, const struct gt_trace_event *event, bool
 	if (GT_UNLIKELY(is_tf32) &&
 	    !gt_id_map_put(&ops->tf32, by_external ? external : gt_ops_call_id(correlation)))
 		return -ENOMEM;
+	if (by_external && correlation && ops->by_line) {
+		struct gt_op_claim claim = { external, correlation, dur_ns };
+
+		gt_buf_append(&ops->claimed, &claim, sizeof(claim));
+		return ops->claimed.failed ? -ENOMEM : 0;
+	}
 	if (by_external)
 		return gt_id_map_add(&ops->by_external, external, dur_ns);
 	return correlation ? gt_id_map_add(&ops->by_correlation, correlation, dur_ns) : 0;
@@ -213,6 +229,23 @@ int gt_ops_add_instant(struct gt_ops *ops, const struct gt_trace_event *event)
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
+
+/* Now that all calls are known. */
+static int settle_claims(struct gt_ops *ops)
+{
+	int rc = 0;
+
+	for (size_t at = 0; !rc && at < ops->claimed.len; at += sizeof(struct gt_op_claim)) {
+		struct gt_op_claim claim;
+		bool is_of_call;
+
+		memcpy(&claim, ops->claimed.data + at, sizeof(claim));
+		is_of_call = gt_id_map_find(&ops->line_calls, claim.correlation);
+		rc = gt_id_map_add(is_of_call ? &ops->by_correlation : &ops->by_external,
+				   is_of_call ? claim.correlation : claim.external, claim.dur_ns);
+	}
+	return rc;
+}
 
 /* Whether an operator or range has the External id of GPU work or of a call. */
 static bool is_linked(struct gt_ops *ops)
@@ -332,6 +365,8 @@ int gt_ops_finish(struct gt_ops *ops, bool from_torch)
 	struct gt_op_thread *main_thread;
 
 	finish_gpu_rows(ops, from_torch);
+	if (!rc)
+		rc = settle_claims(ops);
 	if (!rc && ops->stack_depth)
 		rc = find_stacks(ops);
 	ops->in_doubt = !is_linked(ops);
@@ -360,6 +395,8 @@ void gt_ops_release(struct gt_ops *ops)
 	gt_thread_ids_release(&ops->thread_ids);
 	gt_id_map_release(&ops->by_external);
 	gt_id_map_release(&ops->by_correlation);
+	gt_id_map_release(&ops->line_calls);
+	gt_buf_release(&ops->claimed);
 	gt_id_map_release(&ops->tf32);
 	gt_op_stacks_release(&ops->stacks);
 	gt_op_memory_release(&ops->memory);

@@ -7,6 +7,7 @@
 #define GT_OPS_H
 
 #include "base.h"
+#include "buf.h"
 #include "id_map.h"
 #include "interner.h"
 #include "op_memory.h"
@@ -88,11 +89,16 @@ struct gt_ops {
 	/* ns on the GPU by what links them to the host; 0 is no id */
 	struct gt_id_map by_external;
 	struct gt_id_map by_correlation;
+	/* By line: the calls with a line of their own, and the GPU work that is of its External id
+	 * but where it is of such a call. */
+	struct gt_id_map line_calls;
+	struct gt_buf claimed; /* struct gt_op_claim */
 	struct gt_id_map tf32; /* of these ids those of TF32 kernels; correlations are negated */
 	struct gt_op_memory memory;
 	size_t stack_depth; /* frames of a stack; 0: stacks are not read */
 	/* Instead of its stack a row has the line of the program that its calls belong to, which is
-	 * a frame as in source_line.h, and calls that no operator made have their GPU work. */
+	 * a frame as in source_line.h, and calls that no operator made, or that have a stack of
+	 * their own, have their GPU work. */
 	bool by_line;
 	bool has_functions; /* some lines are of python_function: the first of a function */
 	struct gt_op_stacks stacks;

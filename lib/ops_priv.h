@@ -13,6 +13,13 @@
 /* Of the backward pass, but of no operator of the forward pass. */
 #define GT_OPS_LEAF_NAME GT_STR("torch::autograd::AccumulateGrad")
 
+/* GPU work, and what may have launched it. */
+struct gt_op_claim {
+	int64_t external;
+	int64_t correlation;
+	int64_t dur_ns;
+};
+
 /* What tells rows apart; its bytes are the key, so it has no padding. */
 struct gt_op_key {
 	uint32_t name;

@@ -117,6 +117,32 @@ static void test_call_stacks_of_calls(void **state)
 	      "2,15.000,0.000,0.000,0.000,\"\",,\"\"\n");
 }
 
+/* So is the work that it launches, wherever it stands in the file; the rest is of what is around.
+ */
+static void test_work_of_calls(void **state)
+{
+	(void)state;
+	check(KERNEL(500, 40, "\"correlation\": 5," ID(1)) EVENT(
+		      "user_annotation", "ProfilerStep#3", 9, 0, 1000,
+		      ID(1)) EVENT("cuda_runtime", "cudaLaunchKernel", 9, 15, 20,
+				   "\"correlation\": 5," ID(1) STACK("m.py(7): f;m.py(1): g"))
+		      OP("aten::mm", 100, 50, ID(2) STACK("m.py(8): f")) EVENT(
+			      "cuda_runtime", "cudaLaunchKernel", 9, 110, 30,
+			      "\"correlation\": 6," ID(2) STACK("n.py(9): h"))
+			      EVENT("cuda_runtime", "cudaLaunchKernel", 9, 140, 5,
+				    "\"correlation\": 7," ID(2))
+				      EVENT("cuda_runtime", "cudaLaunchKernel", 9, 200, 5,
+					    "\"correlation\": 8," ID(1))
+					      KERNEL(600, 60, "\"correlation\": 6," ID(2)) KERNEL(
+						      700, 7, "\"correlation\": 7," ID(2))
+						      KERNEL(800, 8, "\"correlation\": 8," ID(1)),
+	      GT_SUMMARY_BY_NAME,
+	      "1,5.000,0.000,8.000,0.000,\"\",,\"\"\n"
+	      "1,20.000,0.000,40.000,0.000,\"m.py\",7,\"f\"\n"
+	      "1,20.000,0.000,7.000,0.000,\"m.py\",8,\"f\"\n"
+	      "1,30.000,0.000,60.000,0.000,\"n.py\",9,\"h\"\n");
+}
+
 /* Frames around operators and calls, on their thread alone. */
 static void test_frames(void **state)
 {
@@ -198,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_call_stacks_in_functions),
 		cmocka_unit_test(test_call_stacks),
 		cmocka_unit_test(test_call_stacks_of_calls),
+		cmocka_unit_test(test_work_of_calls),
 		cmocka_unit_test(test_escaped_stacks),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_frames),
