@@ -143,41 +143,54 @@ static void foreign_completed(const uint8_t *buffer, size_t valid)
 	}
 }
 
-/* What is in a spare buffer is lost. */
-static void spare_completed(const uint8_t *buffer, size_t valid)
+/* The number of a spare buffer; SPARES_MAX: it is none. */
+static size_t spare_number(const uint8_t *buffer)
 {
 	uintptr_t offset = (uintptr_t)buffer - (uintptr_t)spares;
+
+	return offset < sizeof(spares) && offset % SPARE_BYTES == 0 ? offset / SPARE_BYTES
+								    : SPARES_MAX;
+}
+
+/* What is in a spare buffer is lost. */
+static void count_spare(const char *spare, size_t valid)
+{
 	uint64_t lost = 0;
 	uint32_t size;
-	char *spare;
 
-	if (offset >= sizeof(spares) || offset % SPARE_BYTES) {
-		if (atomic_load_explicit(&inj_live.on, memory_order_relaxed))
-			foreign_completed(buffer, valid);
-		return;
-	}
-	spare = spares[offset / SPARE_BYTES];
 	valid = GT_MIN(valid, (size_t)SPARE_BYTES);
 	for (size_t pos = 0; (size = record_size(spare, valid, pos)); pos += size)
 		lost++;
 	count_lost(lost);
-	memset(spare, 0, SPARE_BYTES);
-	atomic_store_explicit(&spare_busy[offset / SPARE_BYTES], 0, memory_order_release);
+}
+
+static void spare_give_back(size_t number)
+{
+	memset(spares[number], 0, SPARE_BYTES);
+	atomic_store_explicit(&spare_busy[number], 0, memory_order_release);
 }
 
 static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer,
 				      size_t size, size_t valid)
 {
+	size_t spare = spare_number(buffer);
 	struct gt_chunk *chunk;
 
 	(void)context;
 	(void)stream;
 	(void)size;
+	if (spare < SPARES_MAX) {
+		if (inj_live_alive()) /* or there is no arena to count in */
+			count_spare(spares[spare], valid);
+		spare_give_back(spare);
+		return;
+	}
 	if (!inj_live_alive() || !buffer)
 		return;
 	chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
 	if (!chunk) {
-		spare_completed(buffer, valid);
+		if (atomic_load_explicit(&inj_live.on, memory_order_relaxed))
+			foreign_completed(buffer, valid);
 		return;
 	}
 	valid = GT_MIN(valid, (size_t)GT_CUPTI_CHUNK);
@@ -280,17 +293,21 @@ void inj_activity_off(void)
 	set_cleared(whole_graphs);
 }
 
-/*
- * The kind that stands for whole graphs stays on between windows: CUPTI 13.0 crashes in the launch
- * of a graph that was instantiated without it.
- */
-void inj_activity_attach(bool prearm)
+void inj_activity_init(void)
 {
 	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
 
 	if (inj_cupti.cuptiActivitySetAttribute)
 		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
 						    &size, &limit);
+}
+
+/*
+ * The kind that stands for whole graphs stays on between windows: CUPTI 13.0 crashes in the launch
+ * of a graph that was instantiated without it.
+ */
+void inj_activity_attach(bool prearm)
+{
 	if (inj_config.graph_whole && !inj_activity_take() &&
 	    !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
 		whole_graphs = true;
@@ -298,7 +315,7 @@ void inj_activity_attach(bool prearm)
 		inj_activity_off();
 }
 
-void inj_activity_yield(void)
+void inj_activity_end_graphs(void)
 {
 	if (!whole_graphs)
 		return;
@@ -306,7 +323,17 @@ void inj_activity_yield(void)
 	inj_activity_flush(false);
 	whole_graphs = false;
 	set_cleared(0);
-	inj_log(GT_LOG_WARN, "for the program's own profiler graphs are traced node by node now");
+}
+
+void inj_activity_yield(void)
+{
+	static bool said;
+
+	inj_activity_end_graphs();
+	if (inj_config.graph_whole && !said)
+		inj_log(GT_LOG_WARN,
+			"for the program's own profiler graphs are traced node by node now");
+	said = true;
 }
 
 void inj_activity_flush(bool forced)

@@ -288,6 +288,8 @@ int inj_control_start(void)
 
 static enum attach_state attach(void)
 {
+	/* CUPTI may be the program's own profiler's by now: then what is missing follows it. */
+	bool yielded = atomic_load_explicit(&yields, memory_order_acquire);
 	int err;
 
 	inj_device_init();
@@ -299,8 +301,11 @@ static enum attach_state attach(void)
 		return ATTACH_FAILED;
 	send_phase(GT_WHAT_ATTACHED, 0, 0);
 	inj_launches_init();
-	inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
 	inj_quiet_init();
+	inj_activity_init();
+	if (yielded)
+		return ATTACH_OK;
+	inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
 	inj_activity_attach(!inj_cupti_wanted());
 	if (!inj_cupti_wanted())
 		return ATTACH_OK;

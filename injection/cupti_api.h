@@ -68,13 +68,20 @@ int inj_activity_take(void);
 int inj_activity_on(void);
 void inj_activity_off(void);
 
+/* Before any context exists: how much memory CUPTI may take. */
+void inj_activity_init(void);
+
 /*
- * Before any context exists. prearm: have CUPTI make its device buffers together with the first
- * context, instead of in the middle of the program.
+ * The same: switch on what traces graphs as wholes, if that is wanted. prearm: have CUPTI make its
+ * device buffers together with the first context, instead of in the middle of the program.
  */
 void inj_activity_attach(bool prearm);
 
-/* Leave nothing on, for the program's own profiler. After inj_activity_off(). */
+/*
+ * Trace graphs node by node from now on, so that nothing is on and CUPTI asks for no buffers. After
+ * inj_activity_off(). The second is for the program's own profiler, and says so.
+ */
+void inj_activity_end_graphs(void);
 void inj_activity_yield(void);
 
 /* Take what is complete; forced: also what is not. Counts CUPTI's losses. */

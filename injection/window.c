@@ -292,8 +292,6 @@ static void follow_yields(bool yielded, uint32_t resume_step)
 	ctl->opened = false;
 	ctl->draining = false;
 	set_wanted(false);
-	if (ctl->attached)
-		inj_activity_yield();
 }
 
 /* A recording without steps ends after some time with GPU work, or for want of room. */
@@ -395,6 +393,10 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	unsettled_ms = ctl->stopped ? 0 : gt_sub(settle_end_ms, inj_now_ms());
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
+	if (ctl->attached && !ctl->on && ctl->yielded)
+		inj_activity_yield();
+	if (ctl->attached && !ctl->on && ctl->stopped)
+		inj_activity_end_graphs();
 	set_wanted(wanted);
 	torch_wanted = wanted &&
 		       (mode != GT_MODE_KEEP ||

@@ -287,6 +287,24 @@ def test_window_after_torch_profiler(case):
     compare(trace, case.truth(), range(3, 6))
 
 
+def test_torch_profiler_around_the_first_cuda(case):
+    """It began before the program first used CUDA, and finds CUPTI free: gtrace waits until it is over."""
+    script = ('import ctypes, os\n'
+              'cupti = ctypes.CDLL("libcupti.so.13")\n'
+              'gtrace = ctypes.CDLL(os.environ["GTRACE_INJECTION"])\n'
+              'assert gtrace.gtrace_inject_start(4) == 1\n'
+              'gtrace.gtrace_inject_yield()\n'
+              'assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0\n'
+              'heard = ctypes.CFUNCTYPE(None)(lambda: None)\n'
+              'subscriber = ctypes.c_void_p()\n'
+              'print("subscribe", cupti.cuptiSubscribe(ctypes.byref(subscriber), heard, None))\n'
+              'cupti.cuptiUnsubscribe(subscriber)\n')
+    for graphs in 'node', 'graph':
+        result = case.gtrace(['--cuda-graph', graphs], [*case.python(), '-c', script])
+        check_equal(result.stdout, 'subscribe 0\n', 'the slot')
+        check_equal('graphs are traced node by node' in result.stderr, graphs == 'graph', result.stderr)
+
+
 # ---- the environment ----
 
 def test_environment_that_falsifies_times(case):

@@ -229,6 +229,28 @@ static void records_in_buffers_of_others(void **state)
 	free(before);
 }
 
+/* CUPTI may go on with its buffers; there is no arena then, and no memory is taken. */
+static void after_the_end(void **state)
+{
+	struct gt_arena_hdr *arena = inj_arena;
+	char *first, *buffer;
+	size_t size;
+
+	(void)state;
+	atomic_store(&inj_live.alive, 0);
+	inj_arena = NULL;
+	first = get_buffer(&size);
+	cupti.complete(NULL, 0, (uint8_t *)first, size, 0);
+	for (int i = 0; i < 2000; i++) {
+		buffer = get_buffer(&size);
+		assert_ptr_equal(buffer, first);
+		put_kernel(buffer, "lost");
+		cupti.complete(NULL, 0, (uint8_t *)buffer, size, sizeof(CUpti_ActivityKernel10));
+	}
+	inj_arena = arena;
+	atomic_store(&inj_live.alive, 1);
+}
+
 static void kinds(void **state)
 {
 	(void)state;
@@ -274,13 +296,10 @@ static int create(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_in_place),
-		cmocka_unit_test(unknown_records_end_the_walk),
-		cmocka_unit_test(nothing_in_it),
-		cmocka_unit_test(no_chunk_is_free),
-		cmocka_unit_test(buffers_of_others),
-		cmocka_unit_test(records_in_buffers_of_others),
-		cmocka_unit_test(kinds),
+		cmocka_unit_test(names_in_place),    cmocka_unit_test(unknown_records_end_the_walk),
+		cmocka_unit_test(nothing_in_it),     cmocka_unit_test(no_chunk_is_free),
+		cmocka_unit_test(buffers_of_others), cmocka_unit_test(records_in_buffers_of_others),
+		cmocka_unit_test(after_the_end),     cmocka_unit_test(kinds),
 	};
 
 	return cmocka_run_group_tests(tests, create, NULL);

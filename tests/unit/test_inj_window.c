@@ -22,6 +22,7 @@ struct gt_arena_hdr *inj_arena;
 static uint64_t now_ms = 1000;
 static uint32_t buffers;
 static enum gt_phase_what told; /* last */
+static bool whole_graphs = true;
 
 /* Steps 0, 1 idle, 2 warm-up, 3 active, 4, 5 idle, 6 warm-up, 7 active. */
 static const struct gt_schedule schedule = { .wait = 2, .warmup = 1, .active = 1, .repeat = 2 };
@@ -137,8 +138,14 @@ void inj_activity_off(void)
 {
 }
 
+void inj_activity_end_graphs(void)
+{
+	whole_graphs = false;
+}
+
 void inj_activity_yield(void)
 {
+	whole_graphs = false;
 }
 
 void inj_launches_off(void)
@@ -283,9 +290,37 @@ static void stopped(void **state)
 		at(3001);
 		buffers++;
 		at(3200);
-		check(inj_control.on);
+		check(inj_control.on && whole_graphs);
 		at(3201);
-		check(!inj_control.on);
+		check(!inj_control.on && !whole_graphs);
+	});
+}
+
+/* Between two windows. */
+static void stopped_while_off(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		step(1, 1000);
+		check(whole_graphs);
+		inj_control.stopped = true;
+		at(1001);
+		check(!whole_graphs);
+	});
+}
+
+/* The program's own profiler came before its CUDA did. */
+static void yielded_before_cuda(void **state)
+{
+	(void)state;
+	in_child_until(_exit, {
+		inj_control.attached = false;
+		now_ms = 1000;
+		inj_window_follow(1, 0);
+		check(whole_graphs);
+		inj_control.attached = true;
+		inj_window_follow(1, 0);
+		check(!whole_graphs && !inj_control.on);
 	});
 }
 
@@ -365,7 +400,8 @@ int main(void)
 		TEST(records_come_for_ever),  TEST(stopped),
 		TEST(next_is_cancelled),      TEST(next_alone_is_cancelled),
 		TEST(next_is_cancelled_late), TEST(interrupted),
-		TEST(drained_sooner),
+		TEST(drained_sooner),         TEST(stopped_while_off),
+		TEST(yielded_before_cuda),
 	};
 
 	return cmocka_run_group_tests_name("injection: window", tests, NULL, NULL);
