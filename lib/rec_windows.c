@@ -199,7 +199,8 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 
 void gt_windows_open_whole(struct gt_recorder *rec)
 {
-	if (!rec->whole_done)
+	/* A target may say so again and again, or with all windows in use. */
+	if (!rec->whole_done && !rec->whole && rec->window_count < GT_WINDOWS_MAX)
 		rec->whole = add_window(rec, GT_WHOLE_ID, 0, 0, rec->hello.realtime_ns);
 	if (rec->whole && rec->state.ops_full && !rec->whole->cut)
 		rec->whole->cut = "operators had their share of the recording and are in it up to "

@@ -246,6 +246,19 @@ static void impossible_step(void **state)
 	assert_int_equal(fake_traces[1].health.bad_records, 1);
 }
 
+/* The whole run is one window, however often the target says that it is to be one. */
+static void modes_in_turn(void **state)
+{
+	(void)state;
+	start();
+	for (uint64_t i = 1; i <= 40; i++) {
+		atomic_store(&ab.hdr->mode, i % 2 ? GT_MODE_WHOLE : GT_MODE_STEPS);
+		drain(10 * i);
+	}
+	finish(true, 500);
+	assert_true(fake_count <= 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +266,7 @@ int main(void)
 		TEST(piles),
 		TEST(bad_chunks),
 		TEST(impossible_step),
+		TEST(modes_in_turn),
 	};
 
 	return cmocka_run_group_tests_name("recorder_hostile", tests, NULL, NULL);
