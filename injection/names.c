@@ -73,40 +73,55 @@ static uint64_t hash_bytes(const char *bytes, size_t len)
 	return mix(hash ^ word);
 }
 
-/* The text as GT_EV_STRING events of this thread. */
-static bool publish(uint32_t id, const char *bytes, uint32_t len)
+/* Room for the piece of a text that begins at offset; NULL: there is none (counted). */
+static struct gt_ev_string *begin_piece(uint32_t len, uint32_t offset)
 {
-	uint32_t offset = 0;
+	uint32_t piece = GT_MIN(len - offset, (uint32_t)GT_STRING_PIECE);
+	struct gt_ev_string *ev = inj_reserve(GT_EV_STRING, sizeof(*ev) + GT_PAD8(piece));
 
-	do {
-		uint32_t piece = GT_MIN(len - offset, (uint32_t)GT_STRING_PIECE);
-		uint32_t padded = GT_PAD8(piece);
-		struct gt_ev_string *ev = inj_reserve(GT_EV_STRING, sizeof(*ev) + padded);
+	if (!ev)
+		return NULL;
+	ev->total_bytes = len;
+	ev->offset_bytes = offset;
+	ev->len_bytes = piece;
+	return ev;
+}
 
-		if (!ev)
-			return false;
-		ev->id = id;
-		ev->total_bytes = len;
-		ev->offset_bytes = offset;
-		ev->len_bytes = piece;
-		memcpy(ev->bytes, bytes + offset, piece);
-		memset(ev->bytes + piece, 0, padded - piece);
-		inj_commit();
-		offset += piece;
-	} while (offset < len);
-	return true;
+/* Returns the offset of the next one. */
+static uint32_t end_piece(struct gt_ev_string *ev, uint32_t id, const char *bytes)
+{
+	uint32_t offset = ev->offset_bytes, piece = ev->len_bytes;
+
+	ev->id = id;
+	memcpy(ev->bytes, bytes + offset, piece);
+	memset(ev->bytes + piece, 0, GT_PAD8(piece) - piece);
+	inj_commit();
+	return offset + piece;
 }
 
 static struct name *name_new(const char *bytes, uint32_t len, uint64_t hash)
 {
+	struct gt_ev_string *ev;
 	struct name *name;
-	uint32_t id;
+	uint32_t id, offset;
 
 	if (atomic_load_explicit(&next_id, memory_order_relaxed) >= NAMES_MAX)
 		return NULL;
-	name = store_take(sizeof(*name) + len);
+	/* First: numbers and memory do not come back, and with no room this is tried again and
+	 * again. */
+	ev = begin_piece(len, 0);
+	if (!ev)
+		return NULL;
 	id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed) + 1;
-	if (!name || !publish(id, bytes, len))
+	offset = end_piece(ev, id, bytes);
+	name = store_take(sizeof(*name) + len);
+	while (name && offset < len) {
+		ev = begin_piece(len, offset);
+		if (!ev)
+			return NULL;
+		offset = end_piece(ev, id, bytes);
+	}
+	if (!name)
 		return NULL;
 	name->hash = hash;
 	name->id = id;

@@ -86,6 +86,13 @@ static void *store_take(size_t bytes)
 	return ret;
 }
 
+/* What was taken last, clear again. */
+static void store_give_back(void *memory, size_t bytes)
+{
+	memset(memory, 0, bytes);
+	store_used -= bytes;
+}
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -152,13 +159,14 @@ static const struct code *code_of(const char *address)
 	struct code *code = atomic_load_explicit(place, memory_order_relaxed);
 	char text[TEXT_MAX];
 	const char *file;
+	bool is_new;
 	size_t len;
 
 	if (code && !is_dead(code))
 		return code;
 	if (!code && code_count >= CODES_MAX)
 		return NULL;
-	code_count += !code;
+	is_new = !code;
 	code = store_take(sizeof(*code));
 	if (!code)
 		return NULL;
@@ -169,8 +177,11 @@ static const struct code *code_of(const char *address)
 	code->file_id = inj_intern(file, len - (size_t)(file - text));
 	len = py_code_function(address, text, sizeof(text));
 	code->function_id = inj_intern(text, len);
-	if (!code->file_id || !code->function_id)
+	if (!code->file_id || !code->function_id) {
+		store_give_back(code, sizeof(*code));
 		return NULL;
+	}
+	code_count += is_new;
 	atomic_store_explicit(place, code, memory_order_release);
 	return code;
 }
@@ -265,10 +276,13 @@ static struct frame *frame_new(uint32_t outer_id, const struct py_frame *python)
 		.code = code,
 		.python = *python,
 		.outer_id = outer_id,
-		.id = ++frame_count,
+		.id = frame_count + 1,
 	};
-	if (!publish(frame, code ? (uint32_t)py_code_line(python) : 0, module))
+	if (!publish(frame, code ? (uint32_t)py_code_line(python) : 0, module)) {
+		store_give_back(frame, sizeof(*frame));
 		return NULL;
+	}
+	frame_count++;
 	return frame;
 }
 

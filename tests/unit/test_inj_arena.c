@@ -380,6 +380,25 @@ static void raced(void **state)
 	free_done(GT_POOL_EVENT);
 }
 
+/* The same few names are tried again and again while the collector is behind, and have their
+ * numbers when it is back. */
+static void names_without_room(void **state)
+{
+	(void)state;
+	in_child({
+		while (inj_reserve(GT_EV_PUSH, 32768))
+			inj_commit();
+		for (int i = 0; i < 70000; i++)
+			check(!inj_intern("no room", 7));
+		free_done(GT_POOL_EVENT);
+		for (int i = 0; i < 100; i++) /* it looks for room now and then */
+			if (inj_reserve(GT_EV_PUSH, 64))
+				inj_commit();
+		check(inj_intern("no room", 7));
+	});
+	free_done(GT_POOL_EVENT);
+}
+
 static void not_for_a_child(void **state)
 {
 	(void)state;
@@ -419,7 +438,7 @@ int main(void)
 		cmocka_unit_test(thread_ends),        cmocka_unit_test(more_threads_than_chunks),
 		cmocka_unit_test(full_while_keeping), cmocka_unit_test(same_bytes_same_number),
 		cmocka_unit_test(by_pointer),         cmocka_unit_test(raced),
-		cmocka_unit_test(not_for_a_child),
+		cmocka_unit_test(names_without_room), cmocka_unit_test(not_for_a_child),
 	};
 	int failed = cmocka_run_group_tests(before, NULL, NULL);
 

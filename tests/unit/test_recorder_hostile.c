@@ -262,11 +262,8 @@ static void modes_in_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(any_bytes),
-		TEST(piles),
-		TEST(bad_chunks),
-		TEST(impossible_step),
-		TEST(modes_in_turn),
+		TEST(any_bytes),       TEST(piles),         TEST(bad_chunks),
+		TEST(impossible_step), TEST(modes_in_turn),
 	};
 
 	return cmocka_run_group_tests_name("recorder_hostile", tests, NULL, NULL);
