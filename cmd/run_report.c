@@ -283,9 +283,13 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 		report->clients++;
 	if (used_gpu(client))
 		report->gpu_clients++;
+	describe(client, who, sizeof(who));
+	if (client->late_calls)
+		warn("%s: %llu CUDA calls lasted longer than their window and are not in its file, "
+		     "which was complete by then",
+		     who, (unsigned long long)client->late_calls);
 	if (!client->has_hello || !report->options->verbose)
 		return;
-	describe(client, who, sizeof(who));
 	say("%s ended: step %u, %llu pieces of GPU work, %llu file%s", who, client->step,
 	    (unsigned long long)client->gpu_ops, (unsigned long long)client->files,
 	    client->files == 1 ? "" : "s");

@@ -46,6 +46,7 @@ struct gt_client_info {            /* what is known of a process */
 	enum gt_phase phase;
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;
+	uint64_t late_calls; /* of windows whose files were complete by then */
 	uint64_t open_cycle; /* from 1; 0: no window is open */
 	bool closing;        /* a window's last records are to be read soon */
 	uint64_t files;      /* completed */

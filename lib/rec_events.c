@@ -168,7 +168,8 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
 	}
 	gt_rec_heard(rec, ev->correlation);
-	rec->late += !window && rec->cached_late;
+	/* Of a recording without steps the file says that it ended. */
+	rec->late_calls += !window && rec->cached_late && !rec->whole_mode;
 	if (waits) {
 		gt_rec_launch(rec, &launch);
 	} else if (window) {

@@ -407,7 +407,7 @@ static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report
 		.closing = gt_windows_closing(rec),
 		.drained = rec->drained,
 		.drained_cycle = rec->drained_cycle,
-		.late = rec->late,
+		.late_calls = rec->late_calls,
 		.closed = rec->closed,
 		.closed_count = rec->closed_count,
 	};

@@ -70,7 +70,8 @@ struct gt_recorder_report { /* what one drain saw */
 	 */
 	bool drained;
 	uint64_t drained_cycle;
-	uint64_t late; /* launches and GPU records that came after their file was complete */
+	uint64_t late_calls; /* since the start: CUDA calls that came after their file was complete
+			      */
 	/* Files that are complete, or failed; borrowed until the next call. */
 	struct gt_recorder_closed *closed;
 	size_t closed_count;

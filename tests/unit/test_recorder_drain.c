@@ -147,11 +147,28 @@ static void switched_off(void **state)
 	assert_non_null(strstr(only_trace()->reason, "1 launches have no GPU record"));
 	assert_false(call_of(only_trace(), 1)->call.launches);
 	assert_true(call_of(only_trace(), 2)->call.launches);
-	/* what comes after that is not lost unsaid */
-	ab_kernel(&ab, 1, AB_MS(24));
+}
+
+/* What comes after its file was complete is not lost unsaid. */
+static void too_late_a_call(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	launch_and_kernel(2, 1, 21);
 	ab_flush(&ab);
-	drain(2050);
-	assert_int_equal(report.late, 1);
+	close_cycle(50);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+	assert_int_equal(report.late_calls, 0);
+	ab_call(&ab, (struct ab_call){ .tid = 55,
+				       .step = 3,
+				       .correlation = 2,
+				       .klass = GT_CALL_COPY,
+				       .start_ns = AB_MS(39),
+				       .end_ns = AB_MS(240) });
+	drain(250);
+	assert_int_equal(report.late_calls, 1);
 }
 
 static void dropped(void **state)
@@ -469,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(drained),
 		TEST(late_call),
+		TEST(too_late_a_call),
 		TEST(drained_without_message),
 		TEST(no_record_expected),
 		TEST(switched_off),

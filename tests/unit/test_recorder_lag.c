@@ -55,7 +55,7 @@ static void graph_in_two_buffers(void **state)
 	trace = only_trace();
 	assert_int_equal(trace->gpu_count, 2);
 	assert_true(trace->health.complete);
-	assert_int_equal(report.late, 0);
+	assert_int_equal(report.late_calls, 0);
 }
 
 /* The second of two windows has all its records before the first has. */
