@@ -85,7 +85,7 @@ static void on_released(void *owner, struct gt_client *client)
 static int add_client(struct gt_collector *collector, int fd, const struct ucred *cred,
 		      struct gt_err *err)
 {
-	struct gt_client **clients;
+	struct gt_client **clients, *client;
 	size_t i;
 	int rc;
 
@@ -100,20 +100,18 @@ static int add_client(struct gt_collector *collector, int fd, const struct ucred
 		return gt_err_sys(err, -ENOMEM, "cannot trace process %d", cred->pid);
 	}
 	collector->clients = clients;
-	rc = gt_client_new(&clients[collector->client_count], ++collector->accepted,
-			   collector->timer.loop, fd, cred, &collector->client_config, err);
+	rc = gt_client_new(&client, ++collector->accepted, collector->timer.loop, fd, cred,
+			   &collector->client_config, err);
 	if (rc < 0)
 		return rc;
-	collector->client_count++;
+	clients[collector->client_count++] = client;
 	for (i = collector->client_count - 1; i-- > 0;)
 		if (gt_client_pid(collector->clients[i]) == cred->pid)
 			gt_client_replaced(collector->clients[i]);
-	if (collector->stopped_by)
-		gt_client_stop(collector->clients[collector->client_count - 1],
-			       collector->stopped_by);
 	if (collector->killed_by)
-		gt_client_kill(collector->clients[collector->client_count - 1],
-			       collector->killed_by);
+		gt_client_kill(client, collector->killed_by);
+	if (collector->stopped_by)
+		gt_client_stop(client, collector->stopped_by); /* which may free it */
 	return 0;
 }
 
