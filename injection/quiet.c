@@ -40,14 +40,18 @@ void inj_quiet_wait(struct inj_thread *self, uint32_t generation)
 {
 	uint64_t end_ns = gt_clock_ns(CLOCK_MONOTONIC) + QUIET_WAIT_NS;
 
-	inj_launch_ends(self);
+	/* Looked at again once we seem to launch: it may be wanted again by then. */
 	while (atomic_load_explicit(&inj_quiet_wanted, memory_order_acquire)) {
+		inj_launch_ends(self);
 		/* The control thread hangs: nobody is to wait for it again. */
 		if (gt_clock_ns(CLOCK_MONOTONIC) > end_ns)
 			inj_quiet_end();
 		sched_yield(); /* to those within a launch */
+		if (atomic_load_explicit(&inj_quiet_wanted, memory_order_acquire))
+			continue;
+		atomic_store_explicit(&self->launching, generation, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst);
 	}
-	atomic_store_explicit(&self->launching, generation, memory_order_relaxed);
 }
 
 static bool becomes_quiet(void)
