@@ -125,18 +125,20 @@ static void limit_operators(void)
 	inj_control_post();
 }
 
+void inj_thread_drop(struct inj_thread *self)
+{
+	self->dropped++;
+	inj_drop();
+}
+
 bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 {
 	struct gt_chunk *chunk;
 
-	if (self->busy || size_bytes > GT_EVENT_CHUNK ||
-	    (!self->data && self->dropped % SEARCH_EVERY)) {
-		self->dropped++;
-		inj_drop();
+	if (size_bytes > GT_EVENT_CHUNK || (!self->data && self->dropped % SEARCH_EVERY)) {
+		inj_thread_drop(self);
 		return false;
 	}
-	self->busy = 1;
-	atomic_signal_fence(memory_order_seq_cst);
 	if (self->chunk)
 		inj_chunk_done(self->chunk, self->pos);
 	self->data = NULL;
@@ -147,12 +149,9 @@ bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes)
 		self->dropped = 0;
 		limit_operators();
 	} else {
-		self->dropped++;
-		inj_drop();
+		inj_thread_drop(self);
 		inj_recording_full();
 	}
-	atomic_signal_fence(memory_order_seq_cst);
-	self->busy = 0;
 	return chunk;
 }
 

@@ -45,7 +45,10 @@ struct inj_thread {
 
 extern __thread struct inj_thread *inj_self;
 
-/* The slow parts of the functions below. */
+/* Count an event of the thread that has no room. */
+void inj_thread_drop(struct inj_thread *self);
+
+/* The slow parts of the functions below; the second while the thread is busy. */
 struct inj_thread *inj_thread_join(void);
 bool inj_thread_next_chunk(struct inj_thread *self, uint32_t size_bytes);
 
@@ -72,14 +75,19 @@ static inline struct inj_thread *inj_thread_self(void)
 /* Room for an event, all of which the caller fills; NULL when there is none (counted). */
 static inline void *inj_event_begin(struct inj_thread *self, uint32_t size_bytes)
 {
-	if (GT_UNLIKELY(self->busy) ||
-	    GT_UNLIKELY(self->pos + size_bytes > GT_EVENT_CHUNK || !self->data)) {
-		if (!inj_thread_next_chunk(self, size_bytes))
-			return NULL;
+	if (GT_UNLIKELY(self->busy)) {
+		inj_thread_drop(self);
+		return NULL;
 	}
 	self->busy = 1;
-	self->reserved = size_bytes;
 	atomic_signal_fence(memory_order_seq_cst);
+	if (GT_UNLIKELY(self->pos + size_bytes > GT_EVENT_CHUNK || !self->data) &&
+	    !inj_thread_next_chunk(self, size_bytes)) {
+		atomic_signal_fence(memory_order_seq_cst);
+		self->busy = 0;
+		return NULL;
+	}
+	self->reserved = size_bytes;
 	return self->data + self->pos;
 }
 
