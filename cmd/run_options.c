@@ -185,8 +185,13 @@ void run_check_regex(const char *option, const char *text)
 {
 	char why[128];
 	regex_t regex;
-	int rc = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+	int rc;
 
+	if (strlen(text) >= GT_ENV_REGEX_MAX)
+		die(STATUS_OWN_FAILURE,
+		    "run: the regular expression of --%s is longer than %d bytes", option,
+		    GT_ENV_REGEX_MAX - 1);
+	rc = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
 	if (!rc) {
 		regfree(&regex);
 		return;

@@ -5,6 +5,7 @@
 #define INJ_SESSION_H
 
 #include "cupti_search.h"
+#include "env.h"
 #include "inject.h"
 #include "rank.h"
 
@@ -65,7 +66,8 @@ struct inj_config {
 	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	char libcupti[1024];                /* empty: look for it */
 	char cuda_dirs[GT_CUPTI_DIRS][512]; /* by gt_cupti_dir_vars */
-	char step_range[1024];              /* empty: none */
+	char step_range[GT_ENV_REGEX_MAX];  /* empty: none */
+	char torch[32];                     /* its version, by its hook; empty: not known */
 };
 extern struct inj_config inj_config;
 

@@ -1,6 +1,7 @@
 /*
  * env.h - every environment variable gtrace reads or sets, in one list. 'gtrace run' sets the ones
- * for its target; the injection reads them once, at entry.
+ * for its target; the injection reads them once, at entry; what the hooks of PyTorch need, as they
+ * come.
  */
 #ifndef GT_ENV_H
 #define GT_ENV_H
@@ -32,6 +33,9 @@
 #define GT_ENV_DEFINE(id, name, help) GT_ENV_IDX_##id,
 enum gt_env_idx { GT_ENV_VARS(GT_ENV_DEFINE) GT_ENV_IDX_MAX };
 #undef GT_ENV_DEFINE
+
+/* Bytes of a regular expression in them, with its end. */
+#define GT_ENV_REGEX_MAX   1024
 
 #define GT_ENV_SOCKET      "GTRACE_SOCKET"
 #define GT_ENV_INJECTION   "GTRACE_INJECTION"
