@@ -3,7 +3,6 @@
  */
 #include "nvtx_names.h"
 #include "capture.h"
-#include "env.h"
 
 #include <stdlib.h>
 
@@ -22,11 +21,9 @@ uint8_t nvtx_wanted_marks;
 
 void nvtx_names_init(void)
 {
-	const char *range = getenv(GT_ENV_STEP_RANGE), *capture = getenv(GT_ENV_CAPTURE);
-
-	if (range && *range)
+	if (*inj_config.step_range)
 		nvtx_wanted_marks |= NVTX_STEP;
-	if (capture && !strncmp(capture, "nvtx:", strlen("nvtx:")))
+	if (inj_config.capture == INJ_CAPTURE_NVTX)
 		nvtx_wanted_marks |= NVTX_CAPTURED;
 }
 

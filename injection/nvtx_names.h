@@ -45,7 +45,7 @@ struct nvtx_text {
 /* Which of the two above were given, so that nvtx_text_marks() is worth asking. */
 extern uint8_t nvtx_wanted_marks;
 
-/* Read their variables once, at entry. */
+/* Once, when the session has begun. */
 void nvtx_names_init(void);
 
 /* The one name of these bytes; NULL without memory. Lock-free. */
