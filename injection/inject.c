@@ -226,6 +226,12 @@ void gtrace_inject_rank(uint32_t rank, uint32_t world_size)
 	inj_transport_send(GT_MSG_RANK, &msg, sizeof(msg), RANK_WAIT_MS);
 }
 
+void gtrace_inject_torch(const char *version)
+{
+	if (!inj_live_alive())
+		snprintf(inj_config.torch, sizeof(inj_config.torch), "%s", version);
+}
+
 /* ---- the session ---- */
 
 static int say_hello(int arena_fd)
@@ -248,6 +254,7 @@ static int say_hello(int arena_fd)
 	if (python_version) /* "3.11.2 (main, ..." */
 		snprintf(hello.python, sizeof(hello.python), "%.*s",
 			 (int)strcspn(python_version(), " "), python_version());
+	memcpy(hello.torch, inj_config.torch, sizeof(hello.torch));
 	return inj_transport_connect(inj_config.socket, &hello, arena_fd);
 }
 

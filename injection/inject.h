@@ -99,6 +99,9 @@ GT_EXPORT const _Atomic uint32_t *gtrace_inject_ranges(void);
  */
 GT_EXPORT void gtrace_inject_rank(uint32_t rank, uint32_t world_size);
 
+/* The version of torch, which was imported; told if the session has yet to begin. */
+GT_EXPORT void gtrace_inject_torch(const char *version);
+
 /* A warning for the user; on stderr where this process is not traced. */
 GT_EXPORT void gtrace_inject_warn(const char *text);
 

@@ -1,6 +1,10 @@
 """Schedules and what marks a step."""
 
-from harness import check, check_equal, compare, each, trace_and_compare
+import os
+
+from harness import ROOT, check, check_equal, compare, each, trace_and_compare
+
+SIMGPU = os.path.join(ROOT, 'tests/simgpu')
 
 
 # ---- schedules ----
@@ -122,6 +126,16 @@ def test_source_chosen(case, marks, source, options):
 def test_optimizer_chosen(case):
     trace = trace_and_compare(case, ['--step-source', 'optimizer'], case.train_py(), range(3, 6))
     check_equal(trace.health['step_source'], 'optimizer', 'step_source')
+
+
+def test_version_of_torch(case):
+    """As it is imported before CUDA is initialised."""
+    script = ('import sys\n'
+              f'sys.path[:0] = [{SIMGPU!r}, {os.path.join(SIMGPU, "fake")!r}]\n'
+              'import torch, train\n'
+              'train.Program(train.parse()).run()\n')
+    trace = case.gtrace(['-n', 'train'], [*case.python(), '-c', script]).trace()
+    check_equal(trace.health['torch'], '2.11.0+simgpu', 'torch')
 
 
 @each(two=[2], three=[3])

@@ -119,6 +119,11 @@ void gtrace_inject_warn(const char *text)
 }
 
 /* FAKE_OPS=1: there is an observer to register. */
+void gtrace_inject_torch(const char *version)
+{
+	(void)version;
+}
+
 int gtrace_inject_ops_test(void)
 {
 	const char *ops = getenv("FAKE_OPS");
