@@ -116,7 +116,7 @@ static void tell_closed(struct gt_client *client)
 			continue;
 		}
 		client->info.files++;
-		client->info.whole_run |= closed->whole_run;
+		client->info.bounded |= closed->bounded;
 		if (closed->cycle > client->info.awaited.cycle)
 			client->info.awaited.active = 0;
 		client->config->ops->closed(client->config->ctx, &client->info, closed);

@@ -50,7 +50,7 @@ struct gt_client_info {            /* what is known of a process */
 	uint64_t open_cycle; /* from 1; 0: no window is open */
 	bool closing;        /* a window's last records are to be read soon */
 	uint64_t files;      /* completed */
-	bool whole_run;      /* its only file is complete, and has no steps */
+	bool bounded;        /* a recording without steps reached its bound; its file is complete */
 	/* of its plans */
 	struct gt_plans plans;
 	enum gt_plan_state plan_state; /* of the one that was proposed last */

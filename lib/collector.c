@@ -233,7 +233,7 @@ bool gt_collector_is_complete(const struct gt_collector *collector)
 		if (!info->step && !info->files)
 			continue;
 		if (!info->files || info->open_cycle ||
-		    (info->phase != GT_PHASE_OVER && !info->whole_run))
+		    (info->phase != GT_PHASE_OVER && !info->bounded))
 			return false;
 		any = true;
 	}

@@ -291,6 +291,7 @@ static void leader_and_completeness(void **state)
 	assert_true(gt_collector_is_complete(&collector));
 }
 
+/* A recording without steps is complete once it reached its bound; otherwise the program ends. */
 static void complete_without_steps(void **state)
 {
 	struct gt_recorder_closed closed = { .cycle = 1, .complete = true, .whole_run = true };
@@ -298,6 +299,9 @@ static void complete_without_steps(void **state)
 	(void)state;
 	add_peers(1);
 	run_until(&seen.drained, 1);
+	say((struct gt_recorder_report){ .gpu_ops = 5, .closed = &closed, .closed_count = 1 });
+	assert_false(gt_collector_is_complete(&collector));
+	closed.bounded = true;
 	say((struct gt_recorder_report){ .gpu_ops = 5, .closed = &closed, .closed_count = 1 });
 	assert_true(gt_collector_is_complete(&collector));
 }
