@@ -119,3 +119,20 @@ def test_hangup_ends_the_program(case):
     os.close(terminal.master)
     check_equal(terminal.reports.read(), '', 'last words')  # all writers are gone
     terminal.reports.close()
+
+
+def test_hangup_of_the_session_leader(case):
+    """As in a terminal of its own, or by ssh -t: the kernel tells the leader, gtrace, alone."""
+    read_fd, write_fd = os.pipe()
+    argv = case.argv(['-q'], [sys.executable, '-c', COUNTER, str(write_fd)])
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(case.directory)
+        os.set_inheritable(write_fd, True)
+        os.execve(argv[0], argv, case.environment())
+    os.close(write_fd)
+    with os.fdopen(read_fd) as reports:
+        check_equal(reports.readline(), f'gtrace is {pid}\n', 'report')
+        os.close(master)
+        check_equal(reports.read(), '', 'last words')
+    check_equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -signal.SIGHUP, 'status')
