@@ -2,6 +2,7 @@
 #include "witness.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -27,13 +28,37 @@ static bool consume(const struct gt_witness_mark *mark)
 	return seen;
 }
 
+/*
+ * Who looks for gtrace by its name, as pkill does, is to find gtrace alone: a signal to both would
+ * be taken for one to the whole group.
+ */
+static void change_name(void)
+{
+	static const char name[] = "signal-witness";
+	char words[256], *args = program_invocation_name;
+	ssize_t len;
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+
+	prctl(PR_SET_NAME, name);
+	len = fd < 0 ? -1 : read(fd, words, sizeof(words));
+	/* The words of the command line lie behind each other, and end with the last byte. */
+	if (len > (ssize_t)sizeof(name) && !memcmp(words, args, (size_t)len)) {
+		memcpy(args, name, sizeof(name));
+		for (args += sizeof(name), len -= sizeof(name); len > 0;
+		     args += len, len = read(fd, words, sizeof(words)))
+			memset(args, 0, (size_t)len);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 /* The whole life of the witness: it ends when gtrace, whatever way it ended, let go of the socket.
  */
 static void __attribute__((noreturn)) testify(int fd)
 {
 	struct gt_witness_answer answer;
 
-	prctl(PR_SET_NAME, "gtrace-witness");
+	change_name();
 	while (read(fd, &answer.mark, sizeof(answer.mark)) == (ssize_t)sizeof(answer.mark)) {
 		answer.seen = consume(&answer.mark);
 		if (send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)

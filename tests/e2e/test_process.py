@@ -77,6 +77,30 @@ def test_signal_to_gtrace_reaches_the_target(case, number):
     check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
 
 
+def test_only_gtrace_has_its_name(case):
+    """pkill gtrace and pkill -f 'gtrace run' reach no helper of it, by which it would take the signal for one
+    to the whole group."""
+    read_fd, write_fd = os.pipe()
+    command = case.train('--steps', 100000, '--tell-fd', write_fd, gone=False)
+    helpers = []
+    with case.started([], command, pass_fds=[write_fd]) as process:
+        os.close(write_fd)
+        with open(read_fd) as lines:
+            lines.readline()
+            with open(f'/proc/{process.pid}/task/{process.pid}/children') as file:
+                children = file.read().split()
+            for pid in children:
+                with open(f'/proc/{pid}/comm') as comm, open(f'/proc/{pid}/cmdline') as cmdline:
+                    name, words = comm.read().strip(), cmdline.read()
+                if name != 'train':
+                    helpers.append((name, words))
+            process.terminate()
+            lines.read()
+        case.finish(process)
+    check_equal(len(helpers), 1, f'helpers: {helpers}')
+    check('gtrace' not in ''.join(helpers[0]), helpers)
+
+
 def test_interrupted_group(case):
     """Ctrl-C goes to the whole group: the target gets one signal, not two."""
     script = ('import signal, sys, time\n'
