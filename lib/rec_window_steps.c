@@ -9,8 +9,7 @@
 #define OPEN_STEPS_MAX 4096 /* of one window */
 
 /* The marks that divide the window into steps; NULL: none do. */
-static const struct gt_steps *marks_of(const struct gt_recorder *rec,
-				       const struct gt_window *window)
+static struct gt_steps *marks_of(struct gt_recorder *rec, const struct gt_window *window)
 {
 	if (window->id == GT_WHOLE_ID)
 		return NULL;
@@ -33,12 +32,28 @@ uint32_t gt_window_number(const struct gt_recorder *rec, const struct gt_window 
 	return window->own_steps ? own_step(rec, window, time_ns) : step;
 }
 
+/* The mark of this step found no room: it began with the first event that is known of it. */
+static const struct gt_step_mark *mark_for_lost(struct gt_recorder *rec, struct gt_steps *marks,
+						uint32_t step, uint64_t time_ns)
+{
+	const struct gt_step_mark *later = gt_steps_after(marks, step);
+	struct gt_step_mark mark = { .time_ns = time_ns, .step = step, .tid = rec->hello.pid };
+
+	if (later)
+		mark.tid = later->tid;
+	else if (marks->count)
+		mark.tid = marks->marks[marks->count - 1].tid;
+	gt_steps_add(marks, &mark, marks->source);
+	return gt_steps_find(marks, step);
+}
+
 struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *window, uint32_t step,
 				uint64_t time_ns)
 {
-	const struct gt_steps *marks = marks_of(rec, window);
+	struct gt_steps *marks = marks_of(rec, window);
 	const struct gt_step_mark *mark;
 	struct gt_range **grown, *range;
+	uint64_t first, last;
 	size_t i, cap;
 
 	step = gt_window_number(rec, window, step, time_ns);
@@ -48,6 +63,12 @@ struct gt_range *gt_window_step(struct gt_recorder *rec, struct gt_window *windo
 			return window->steps[i];
 	if (step < window->next_step || (!window->own_steps && step > window->last_step))
 		return NULL;
+	gt_window_numbers(window, &first, &last);
+	if (marks && !mark && step != first) {
+		mark = mark_for_lost(rec, marks, step, time_ns);
+		if (!mark)
+			return NULL;
+	}
 	if (window->step_count == window->step_cap) {
 		cap = window->step_cap ? window->step_cap * 2 : 4;
 		if (cap > OPEN_STEPS_MAX)

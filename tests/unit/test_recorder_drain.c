@@ -171,6 +171,32 @@ static void too_late_a_call(void **state)
 	assert_int_equal(report.late_calls, 1);
 }
 
+/* The mark of step 3 found no room: it begins with what is known of it, where the one before ends.
+ */
+static void lost_mark(void **state)
+{
+	const struct fake_range *two, *three;
+
+	(void)state;
+	start();
+	steps_to(2);
+	launch_and_kernel(2, 1, 21);
+	step(4);
+	launch_and_kernel(3, 2, 33);
+	launch_and_kernel(3, 3, 34);
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->dropped_events, 1);
+	close_cycle(50);
+	drain(200);
+	two = range_of(only_trace(), "ProfilerStep#2");
+	three = range_of(only_trace(), "ProfilerStep#3");
+	assert_int_equal(two->range.start_ns, AB_MS(20));
+	assert_int_equal(two->range.end_ns, AB_MS(33));
+	assert_int_equal(three->range.start_ns, AB_MS(33));
+	assert_int_equal(three->range.end_ns, AB_MS(40));
+	assert_int_equal(three->range.tid, two->range.tid);
+}
+
 static void dropped(void **state)
 {
 	(void)state;
@@ -490,6 +516,7 @@ int main(void)
 		TEST(drained_without_message),
 		TEST(no_record_expected),
 		TEST(switched_off),
+		TEST(lost_mark),
 		TEST(dropped),
 		TEST(lost_windows),
 		TEST(passed_windows),
