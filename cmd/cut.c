@@ -84,10 +84,10 @@ static void read_choice(struct gt_choice *choice)
 	if (!steps && !span && !category && device == ALL_DEVICES)
 		die(STATUS_USAGE, "cut: which part? see 'gtrace cut -h'");
 	if (steps && !read_steps(steps, choice))
-		bad_range("steps", steps, "two numbers as in 3:4");
+		bad_range("steps", steps, "a step or two in order, as in 3:4");
 	if (span &&
 	    (!strchr(span, ':') || !read_sides(span, read_time, &choice->from_ns, &choice->to_ns)))
-		bad_range("time", span, "two times as in 1.5ms:20ms");
+		bad_range("time", span, "two times in order, as in 1.5ms:20ms");
 }
 
 /* ---- the cut --------------------------------------------------------------------------------- */

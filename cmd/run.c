@@ -464,7 +464,7 @@ int cmd_run(int argc, char **argv)
 		run_nsight(&run.options, argv);
 	if (run.options.rendezvous && gt_rendezvous_try(run.options.rendezvous, &err) < 0)
 		die(STATUS_OWN_FAILURE,
-		    "run: %s; create it or choose another one with --rendezvous", err.msg);
+		    "run: %s; create it or choose another directory with --rendezvous", err.msg);
 	gethostname(run.host, sizeof(run.host) - 1);
 	open_session(&run);
 	run_container_memory(&run.options);

@@ -392,6 +392,8 @@ void run_options_parse(struct run_options *ret, int argc, char **argv)
 		die(STATUS_OWN_FAILURE,
 		    "run: --cuda-graph is of GPU work, which --activities %s leaves out",
 		    run.activities);
+	if (run.step_range && !*run.step_range)
+		die(STATUS_OWN_FAILURE, "run: --step-range takes a regular expression, not ''");
 	if (run.step_range)
 		run_check_regex("step-range", run.step_range);
 	if (run.step_range && run.step_source != RUN_STEP_NOT_GIVEN &&

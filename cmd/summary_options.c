@@ -207,7 +207,7 @@ static void read_choice(struct summary_options *options)
 	choice->stream = (int64_t)stream;
 	if (steps && !read_steps(steps, choice))
 		die(STATUS_USAGE,
-		    "summary: --steps takes two numbers as in 3:4, not '%s'; see "
+		    "summary: --steps takes a step or two in order, as in 3:4, not '%s'; see "
 		    "'gtrace summary -h'",
 		    steps);
 }

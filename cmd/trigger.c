@@ -123,6 +123,12 @@ static int trigger_one(enum gt_trigger_at at, uint64_t step)
 	gt_fields_number(&answer, "first", &first);
 	gt_fields_number(&answer, "last", &last);
 	gt_fields_number(&answer, "ranks", &ranks);
+	if (!ranks) {
+		warn("no rank has marked a step so far: steps %llu to %llu will be traced if one "
+		     "does",
+		     (unsigned long long)first, (unsigned long long)last);
+		return 0;
+	}
 	say("steps %llu to %llu of %llu rank%s will be traced", (unsigned long long)first,
 	    (unsigned long long)last, (unsigned long long)ranks, ranks == 1 ? "" : "s");
 	return 0;

@@ -290,7 +290,9 @@ int gt_control_open(struct gt_control *control, uv_loop_t *loop, char *(*lookup)
 	for (size_t i = 0; i < dirs.count && fd < 0; i++)
 		fd = listen_in(control, dirs.path[i]);
 	if (!dirs.count)
-		return gt_err_set(err, fd, GT_ENV_RUNTIME_DIR " is no absolute path");
+		return gt_err_set(err, fd,
+				  GT_ENV_RUNTIME_DIR
+				  " is no absolute path, or longer than a socket's can be");
 	if (fd < 0)
 		return gt_err_sys(err, fd, "cannot listen in a private directory '%s'",
 				  dirs.path[dirs.count - 1]);

@@ -36,7 +36,7 @@ int gt_preflight_find(struct gt_preflight *ret, const char *given, struct gt_err
 	ssize_t len;
 	int n;
 
-	if (given) {
+	if (given && *given) {
 		if (!realpath(given, found.injection))
 			return gt_err_sys(err, -errno, "cannot find '%s'", given);
 	} else {

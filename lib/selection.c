@@ -122,10 +122,13 @@ static bool category_wanted(const struct gt_selection *selection,
 	const char *at = selection->choice->categories;
 
 	while (at) {
-		size_t len = strcspn(at, ",");
+		size_t len = strcspn(at += strspn(at, " "), ",");
 		struct gt_str word = { at, len };
-		enum gt_trace_cat cat = gt_trace_cat_of(word);
+		enum gt_trace_cat cat;
 
+		while (word.len && word.ptr[word.len - 1] == ' ')
+			word.len--;
+		cat = gt_trace_cat_of(word);
 		if (gt_str_equal(event->cat_text, word) ||
 		    (cat == event->cat && cat != GT_CAT_OTHER && cat != GT_CAT_NONE))
 			return true;

@@ -113,9 +113,17 @@ static int check_overwrites(const struct gt_session *session, struct gt_err *err
 	if (!stream)
 		return gt_err_sys(err, -errno, "cannot read '%s'", session->dir);
 	while (!rc && (entry = readdir(stream))) {
-		if (!is_trace_of(entry->d_name, session->name) ||
-		    fstatat(dirfd(stream), entry->d_name, &st, 0) < 0)
+		if (!is_trace_of(entry->d_name, session->name))
 			continue;
+		if (fstatat(dirfd(stream), entry->d_name, &st, 0) < 0) {
+			if (errno != ENOENT ||
+			    !fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+				rc = gt_err_set(err, -ENOENT,
+						"cannot overwrite '%s/%s': it is a link that leads "
+						"nowhere",
+						session->dir, entry->d_name);
+			continue;
+		}
 		if (!S_ISREG(st.st_mode))
 			rc = gt_err_set(err, -EEXIST, "cannot overwrite '%s/%s': it is no file",
 					session->dir, entry->d_name);
@@ -266,19 +274,20 @@ const char *gt_session_advice(int code)
 	case -EACCES:
 	case -EPERM:
 		/* Root is refused by network file systems, and where it is not root. */
-		return geteuid() ? "choose another one with --output-dir"
-				 : "root is nobody on this file system (root_squash): run as the "
-				   "owner "
-				   "of the directory, or choose another one with --output-dir";
+		return geteuid()
+			       ? "choose another directory with --output-dir"
+			       : "root is nobody on this file system (root_squash): run as the "
+				 "owner "
+				 "of the directory, or choose another directory with --output-dir";
 	case -EEXIST:
 		return "choose another name with --name";
 	case -EFBIG:
 		return "raise that limit";
 	case -ENOSPC:
 	case -EDQUOT:
-		return "make room or choose another one with --output-dir";
+		return "make room or choose another directory with --output-dir";
 	default:
-		return "create it or choose another one with --output-dir";
+		return "create it or choose another directory with --output-dir";
 	}
 }
 

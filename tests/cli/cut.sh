@@ -13,6 +13,9 @@ cat >trace.json <<'END'
 ]}
 END
 try gtrace cut --steps :1 --category kernel -o part.json trace.json
+gtrace cut --category ' kernel , cuda_runtime ' -o part.json -f trace.json 2>&1
+rm part.json
+gtrace cut --steps :1 --category kernel -o part.json trace.json 2>/dev/null
 cat part.json
 try gtrace cut --time 11us:1s -o part.json trace.json
 try gtrace cut --time 11us:1s -fo part.json trace.json

@@ -17,6 +17,7 @@ try run --repeat
 try run --wait=1 --skip-first-wait=1 true
 try run --step-source sometimes true
 try run --step-range '(' true
+try run --step-range '' true
 gtrace run --step-range "$(printf %1024s x)" true
 echo "$? --step-range of 1024 bytes"
 try run --step-range step --step-source optimizer true
