@@ -25,7 +25,7 @@ bool inj_alive(void);
  * out, that is said; of such processes the first one says it. */
 void inj_say_forked(void);
 
-/* Are events of ranges wanted now? One relaxed load. */
+/* Are events of ranges wanted now? One load. */
 bool inj_recording(void);
 
 /* A line for the user, through the collector, or stderr when there is none. Never fails. */

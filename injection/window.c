@@ -68,6 +68,12 @@ static void cupti_off(void)
 	atomic_store_explicit(&inj_live.on, 0, memory_order_relaxed);
 }
 
+/* Rather than the whole run, or a recording until the first step. */
+static bool steps_rule(void)
+{
+	return atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
+}
+
 static uint64_t dropped_records(void)
 {
 	return atomic_load_explicit(&inj_arena->dropped_cupti, memory_order_relaxed) +
@@ -97,11 +103,10 @@ static void switch_on(void)
  */
 static uint64_t count_launches(void)
 {
-	bool steps = atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
 	uint64_t launches = inj_launches_total() - ctl->launches_at_on;
 
 	if (launches && inj_activity_buffers() == ctl->buffers_at_on &&
-	    dropped_records() == ctl->dropped_at_on && (ctl->closed || !steps))
+	    dropped_records() == ctl->dropped_at_on && (ctl->closed || !steps_rule()))
 		inj_log(GT_LOG_WARN,
 			"CUPTI gave no record for %llu launches: %s may have taken it over",
 			(unsigned long long)launches,
@@ -157,11 +162,6 @@ static void warn_of_graphs(void)
 		"second window on; CUDA 13.1 Update 1 fixes it");
 }
 
-static bool follows_steps(void)
-{
-	return atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS;
-}
-
 static void open_window(uint64_t cycle, uint32_t step)
 {
 	if (cycle < skip_below)
@@ -170,7 +170,7 @@ static void open_window(uint64_t cycle, uint32_t step)
 	ctl->cycle = cycle;
 	if (ctl->yielded) {
 		lost_cycle = cycle + 1;
-		inj_tell(follows_steps() ? GT_WHAT_LEFT_OUT : GT_WHAT_YIELD, cycle, step);
+		inj_tell(steps_rule() ? GT_WHAT_LEFT_OUT : GT_WHAT_YIELD, cycle, step);
 		return;
 	}
 	ctl->opened = true;
@@ -236,7 +236,7 @@ void inj_window_plan(const struct gt_msg_plan *msg)
 	uint32_t step;
 
 	/* Windows of the plans before it that are over by now. */
-	if (follows_steps())
+	if (steps_rule())
 		follow_steps(UINT32_MAX);
 	taken = inj_steps_plan(&plan, &step);
 	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, msg->id, step);
@@ -276,7 +276,7 @@ static void follow_yields(bool yielded, uint32_t resume_step)
 {
 	if (yielded == ctl->yielded)
 		return;
-	if (follows_steps()) /* what was marked before */
+	if (steps_rule()) /* what was marked before */
 		follow_steps(yielded ? UINT32_MAX : resume_step);
 	ctl->yielded = yielded;
 	if (!yielded) {
@@ -341,7 +341,7 @@ static bool is_lost(void)
 	struct gt_sched_pos pos;
 
 	inj_steps_at(inj_step_now(), &pos);
-	return follows_steps() && pos.phase == GT_PHASE_ACTIVE && pos.cycle + 1 == lost_cycle;
+	return steps_rule() && pos.phase == GT_PHASE_ACTIVE && pos.cycle + 1 == lost_cycle;
 }
 
 /* Tracing ends: what is in flight is waited for, but not for long. */
@@ -416,7 +416,7 @@ void inj_window_finish(uint64_t end_ms, void (*read_messages)(void))
 	const struct timespec pause = { .tv_nsec = DRAIN_TICK_MS * GT_NSEC_PER_MSEC };
 
 	set_wanted(false);
-	if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_STEPS)
+	if (steps_rule())
 		follow_steps(UINT32_MAX);
 	if (ctl->opened)
 		close_window(inj_step_now() + 1);
