@@ -22,14 +22,15 @@ def case(func):
 class Session:
     """A program on demand, and what asks it."""
 
-    def __init__(self, run, name, command, cwd):
+    def __init__(self, run, name, command, cwd, options=()):
         self.out = os.path.join(run.out, name)
         shutil.rmtree(self.out, ignore_errors=True)
         os.makedirs(self.out)
         self.gtrace = run.gtrace
         self.env = {**os.environ, 'GTRACE_RUNTIME_DIR': self.out}
         self.log = open(os.path.join(self.out, 'log'), 'w+')
-        self.proc = subprocess.Popen([run.gtrace, 'run', '--on-demand', '-n', name, '-o', self.out, '--', *command],
+        self.proc = subprocess.Popen([run.gtrace, 'run', '--on-demand', '-n', name, '-o', self.out, *options, '--',
+                                      *command],
                                      stdout=self.log, stderr=subprocess.STDOUT, cwd=cwd, env=self.env)
 
     def ask(self, *words):
@@ -78,8 +79,8 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(run, name, command):
-    one = Session(run, name, command, os.path.dirname(os.path.abspath(__file__)))
+def session(run, name, command, *options):
+    one = Session(run, name, command, os.path.dirname(os.path.abspath(__file__)), options)
     try:
         yield one
     finally:
@@ -130,6 +131,22 @@ def stopped(run):
             warnings = json.load(stream)['gtrace']['warnings']
     said, = [text for text in warnings if text.startswith("stopped by 'gtrace stop' in step %d" % steps[-1])]
     return '%s; %d kernels' % (said, kernels)
+
+
+@case
+def stopped_graphs(run):
+    """After the stop graphs that were made before it and later ones are launched, which nothing traces any more."""
+    command = run.python('gpt.py', '--mode', 'graph-mid', '--steps', 1000)
+    with session(run, 'stopped-graphs', command, '--cuda-graph', 'graph') as one:
+        one.await_state(lambda state: state['step'] > 20)
+        one.trigger('--active', '6')
+        one.await_files(1)
+        step = one.state()['step']
+        done = one.ask('stop')
+        assert not done.returncode, done.stdout
+        assert one.proc.poll() is None and step < 900, step
+        assert one.proc.wait(WITHIN_S) == 0, one.proc.returncode
+    return 'stopped in step %d of 1000' % step
 
 
 @case
