@@ -288,19 +288,33 @@ def test_program_that_only_asks_for_the_gpu(case, options):
     check_equal(result.names(), [], 'files')
 
 
+def marker(case, *flags):
+    """A program that marks four steps and does nothing else."""
+    source, program = (os.path.join(case.directory, name) for name in ('steps.c', 'steps'))
+    with open(source, 'w') as file:
+        file.write('#include "gtrace.h"\n#include <stdio.h>\n'
+                   'int main(void) { for (int i = 0; i < 4; i++) gtrace_step(); return puts("done") < 0; }\n')
+    subprocess.run([os.environ.get('CC', 'cc'), *flags, '-w', '-I', os.path.join(ROOT, 'lib'), '-o', program, source],
+                   check=True)
+    return [program]
+
+
 def test_statically_linked_program(case):
     """The library that it loads brings a C library of its own, in which no thread can be made."""
     if sanitizer_runtime(case.simgpu):
         raise Skip('a sanitizer cannot be loaded into a statically linked program')
-    source, program = (os.path.join(case.directory, name) for name in ('steps.c', 'steps'))
-    with open(source, 'w') as file:
-        file.write('#include "gtrace.h"\n#include <stdio.h>\n'
-                   'int main(void) { gtrace_step(); gtrace_step(); return puts("done") < 0; }\n')
-    subprocess.run([os.environ.get('CC', 'cc'), '-static', '-w', '-Wl,--no-warnings', '-I', os.path.join(ROOT, 'lib'),
-                    '-o', program, source], check=True)
-    result = case.gtrace([], [program])
+    result = case.gtrace([], marker(case, '-static', '-Wl,--no-warnings'))
     check_equal(result.stdout, 'done\n', 'stdout')
     check('is not traced: it is statically linked' in result.stderr, result)
+
+
+def test_window_before_the_first_mark(case):
+    """With its first mark gtrace comes into the program, whose first step is over then."""
+    if sanitizer_runtime(case.simgpu):
+        raise Skip('a sanitizer has to come first, which a program of the compiler has not')
+    result = case.gtrace(['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 1], marker(case))
+    if not result.names():  # it may just have begun
+        check('in steps 0 to 0, or was first heard of later' in result.stderr, result)
 
 
 def test_no_injection_library(case):

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../../cmd/run_absent.c"
+#include "../../cmd/run_explain.c"
 #include "../../cmd/run_report.c"
 
 /* ---- stand-ins for cmd/die.c, run_options.c, run_capture.c and run_environment.c ---- */
