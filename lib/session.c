@@ -113,17 +113,9 @@ static int check_overwrites(const struct gt_session *session, struct gt_err *err
 	if (!stream)
 		return gt_err_sys(err, -errno, "cannot read '%s'", session->dir);
 	while (!rc && (entry = readdir(stream))) {
-		if (!is_trace_of(entry->d_name, session->name))
+		if (!is_trace_of(entry->d_name, session->name) ||
+		    fstatat(dirfd(stream), entry->d_name, &st, 0) < 0)
 			continue;
-		if (fstatat(dirfd(stream), entry->d_name, &st, 0) < 0) {
-			if (errno != ENOENT ||
-			    !fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-				rc = gt_err_set(err, -ENOENT,
-						"cannot overwrite '%s/%s': it is a link that leads "
-						"nowhere",
-						session->dir, entry->d_name);
-			continue;
-		}
 		if (!S_ISREG(st.st_mode))
 			rc = gt_err_set(err, -EEXIST, "cannot overwrite '%s/%s': it is no file",
 					session->dir, entry->d_name);

@@ -16,9 +16,6 @@ mkdir taken taken/run-rank3.trace.json.gz
 try gtrace run -o taken -n run --force -- echo started
 rmdir taken/* && mkfifo taken/run-rank0-cycle2.trace.json.gz
 try gtrace run -o taken -n run --force -- echo started
-rm taken/* && ln -s nowhere/at-all taken/run-rank1.trace.json.gz
-try gtrace run -o taken -n run --force -- echo started
-rm taken/* && mkfifo taken/run-rank0-cycle2.trace.json.gz
 ls -A taken
 # The same holds for the directory to meet others in.
 try gtrace run --rendezvous no/such/directory -- echo started
