@@ -42,10 +42,12 @@ static void change_name(void)
 	prctl(PR_SET_NAME, name);
 	len = fd < 0 ? -1 : read(fd, words, sizeof(words));
 	/* The words of the command line lie behind each other, and end with the last byte. */
-	if (len > (ssize_t)sizeof(name) && !memcmp(words, args, (size_t)len)) {
-		memcpy(args, name, sizeof(name));
-		for (args += sizeof(name), len -= sizeof(name); len > 0;
-		     args += len, len = read(fd, words, sizeof(words)))
+	if (len > 0 && !memcmp(words, args, (size_t)len)) {
+		size_t kept = GT_MIN((size_t)len - 1, sizeof(name) - 1);
+
+		memcpy(args, name, kept);
+		memset(args + kept, 0, (size_t)len - kept);
+		while (args += len, (len = read(fd, words, sizeof(words))) > 0)
 			memset(args, 0, (size_t)len);
 	}
 	if (fd >= 0)
