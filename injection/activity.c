@@ -30,7 +30,8 @@ static _Atomic uint32_t spare_busy[SPARES_MAX];
 static _Atomic uint32_t requested; /* buffers, since the start */
 static _Atomic uint32_t completed; /* with records in them */
 
-static bool whole_graphs; /* GRAPH_TRACE is on */
+static bool whole_graphs;       /* GRAPH_TRACE is on */
+static bool whole_graphs_tried; /* or CUPTI did not want it */
 
 static const CUpti_ActivityKind gpu_kinds[] = {
 	CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -308,6 +309,7 @@ void inj_activity_init(void)
  */
 void inj_activity_attach(bool prearm)
 {
+	whole_graphs_tried = true;
 	if (inj_config.graph_whole && !inj_activity_take() &&
 	    !enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
 		whole_graphs = true;
@@ -328,12 +330,13 @@ void inj_activity_end_graphs(void)
 void inj_activity_yield(void)
 {
 	static bool said;
+	bool wanted = whole_graphs || (inj_config.graph_whole && !whole_graphs_tried);
 
 	inj_activity_end_graphs();
-	if (inj_config.graph_whole && !said)
+	if (wanted && !said)
 		inj_log(GT_LOG_WARN,
 			"for the program's own profiler graphs are traced node by node now");
-	said = true;
+	said |= wanted;
 }
 
 void inj_activity_flush(bool forced)

@@ -288,8 +288,6 @@ int inj_control_start(void)
 
 static enum attach_state attach(void)
 {
-	/* CUPTI may be the program's own profiler's by now: then what is missing follows it. */
-	bool yielded = atomic_load_explicit(&yields, memory_order_acquire);
 	int err;
 
 	inj_device_init();
@@ -303,7 +301,8 @@ static enum attach_state attach(void)
 	inj_launches_init();
 	inj_quiet_init();
 	inj_activity_init();
-	if (yielded)
+	/* CUPTI is the program's own profiler's by now: what is missing here follows it. */
+	if (atomic_load_explicit(&yields, memory_order_acquire))
 		return ATTACH_OK;
 	inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
 	inj_activity_attach(!inj_cupti_wanted());

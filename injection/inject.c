@@ -278,8 +278,10 @@ static void say_refused_rank(const struct gt_rank *rank)
 static bool is_static(void)
 {
 	const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-	size_t count = headers ? getauxval(AT_PHNUM) : 0;
+	size_t count = getauxval(AT_PHNUM);
 
+	if (!headers)
+		return false; /* not known */
 	for (size_t i = 0; i < count; i++)
 		if (headers[i].p_type == PT_INTERP)
 			return false;

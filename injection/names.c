@@ -105,7 +105,9 @@ static struct name *name_new(const char *bytes, uint32_t len, uint64_t hash)
 	struct name *name;
 	uint32_t id, offset;
 
-	if (atomic_load_explicit(&next_id, memory_order_relaxed) >= NAMES_MAX)
+	if (atomic_load_explicit(&next_id, memory_order_relaxed) >= NAMES_MAX ||
+	    atomic_load_explicit(&store_used, memory_order_relaxed) + sizeof(*name) + len >
+		    STORE_BYTES)
 		return NULL;
 	/* First: numbers and memory do not come back, and with no room this is tried again and
 	 * again. */

@@ -257,7 +257,7 @@ def _hook_torch(module):
     from ctypes import CDLL
 
     library = CDLL(PATH)
-    library.gtrace_inject_torch(str(getattr(module, "__version__", "")).encode())
+    library.gtrace_inject_torch(str(getattr(module, "__version__", "")).encode(errors="replace"))
     begin_stacks(module)
     wanted = library.gtrace_inject_ops_test()
     if wanted:
