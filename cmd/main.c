@@ -98,7 +98,7 @@ static int run_help(int argc, char **argv)
 
 	if (argc > 2)
 		die(STATUS_USAGE, "help: one command at a time; see 'gtrace -h'");
-	if (argc == 2)
+	if (argc == 2 && strcmp(argv[1], "help") != 0 && argv[1][0] != '-')
 		return run_command(2, of_command);
 	print_help();
 	return 0;

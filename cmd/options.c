@@ -461,7 +461,7 @@ const char *opt_parse_file(const struct opt_command *command, int argc, char **a
 	if (operand + 1 != argc)
 		die(STATUS_USAGE, "%s: %s see 'gtrace %s -h'", command->name,
 		    operand == argc ? "which file?" : "one file at a time;", command->name);
-	if (stat(argv[operand], &st) == 0 && S_ISDIR(st.st_mode))
+	if (strcmp(argv[operand], "-") != 0 && stat(argv[operand], &st) == 0 && S_ISDIR(st.st_mode))
 		die(STATUS_USAGE, "%s: '%s' is a directory; name one of its traces", command->name,
 		    argv[operand]);
 	return argv[operand];

@@ -124,8 +124,9 @@ static int trigger_one(enum gt_trigger_at at, uint64_t step)
 	gt_fields_number(&answer, "last", &last);
 	gt_fields_number(&answer, "ranks", &ranks);
 	if (!ranks) {
-		warn("no rank has marked a step so far: steps %llu to %llu will be traced if one "
-		     "does",
+		warn("no rank that has marked a step took it so far: steps %llu to %llu will be "
+		     "traced "
+		     "if one comes to them",
 		     (unsigned long long)first, (unsigned long long)last);
 		return 0;
 	}

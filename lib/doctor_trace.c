@@ -261,7 +261,7 @@ static void judge(struct gt_doctor *doctor, const struct gt_child *child, const 
 		find_reason(child, reason, sizeof(reason));
 		gt_doctor_add(doctor, NAME, GT_DOCTOR_WARNING,
 			      "not tried, as others have the first GPU: %s", reason);
-		gt_doctor_fix(doctor, "call it when the GPU is free, or for another directory with "
+		gt_doctor_fix(doctor, "call it when the GPU is free, or for another GPU with "
 				      "CUDA_VISIBLE_DEVICES");
 	} else if (read_trace(dir, &seen, &err) < 0) {
 		find_reason(child, reason, sizeof(reason));
