@@ -285,9 +285,11 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 		report->gpu_clients++;
 	describe(client, who, sizeof(who));
 	if (client->late_calls)
-		warn("%s: %llu CUDA calls lasted longer than their window and are not in its file, "
-		     "which was complete by then",
-		     who, (unsigned long long)client->late_calls);
+		warn("%s: %llu CUDA call%s lasted longer than the window, whose file was complete "
+		     "by "
+		     "then and lacks %s",
+		     who, (unsigned long long)client->late_calls,
+		     client->late_calls == 1 ? "" : "s", client->late_calls == 1 ? "it" : "them");
 	if (!client->has_hello || !report->options->verbose)
 		return;
 	say("%s ended: step %u, %llu pieces of GPU work, %llu file%s", who, client->step,

@@ -32,7 +32,7 @@ uint32_t gt_window_number(const struct gt_recorder *rec, const struct gt_window 
 	return window->own_steps ? own_step(rec, window, time_ns) : step;
 }
 
-/* The mark of this step found no room: it began with the first event that is known of it. */
+/* The mark of this step found no room: it counts from the first event that is read of it. */
 static const struct gt_step_mark *mark_for_lost(struct gt_recorder *rec, struct gt_steps *marks,
 						uint32_t step, uint64_t time_ns)
 {

@@ -227,7 +227,8 @@ struct gt_window *gt_windows_of_step(struct gt_recorder *rec, uint32_t step, uin
 		window = gt_windows_by_id(rec, (uint32_t)pos.cycle);
 		if (!window)
 			window = open_cycle(rec, &pos, step, time_ns);
-		rec->cached_late = !window && !gt_windows_yield(rec, pos.cycle, pos.cycle) &&
+		rec->cached_late = !window && pos.cycle < rec->next_id &&
+				   !gt_windows_yield(rec, pos.cycle, pos.cycle) &&
 				   !began_after_stop(rec, time_ns);
 		if (window && step > window->last_step) /* it was cut before */
 			window = NULL;

@@ -90,14 +90,14 @@ def test_stop_after_the_window(case):
     check_equal(trace.step_numbers(), [3, 4, 5], 'steps')
 
 
-# ---- what marks a step ----
-
 @each(whole_run=['--step-source', 'none'], no_ranges=['--capture-range', 'none'])
 def test_stop_of_what_ends_with_the_program(case, option, value):
     """Its file is complete as the program ends: that is not cut short."""
     result = case.gtrace(['--then', 'stop', option, value], case.train('--exit-status', 7, tools=None), status=7)
     check('trained 10 steps' in result.stdout, result)
 
+
+# ---- what marks a step ----
 
 def test_range_that_never_comes(case):
     """Steps are by what is seen, and that the range was not is said."""

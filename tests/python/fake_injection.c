@@ -118,12 +118,12 @@ void gtrace_inject_warn(const char *text)
 	say_text("warn", text);
 }
 
-/* FAKE_OPS=1: there is an observer to register. */
 void gtrace_inject_torch(const char *version)
 {
 	(void)version;
 }
 
+/* FAKE_OPS=1: there is an observer to register. */
 int gtrace_inject_ops_test(void)
 {
 	const char *ops = getenv("FAKE_OPS");
