@@ -285,11 +285,13 @@ void run_report_gone(struct run_report *report, const struct gt_client_info *cli
 		report->gpu_clients++;
 	describe(client, who, sizeof(who));
 	if (client->late_calls)
-		warn("%s: %llu CUDA call%s lasted longer than the window, whose file was complete "
-		     "by "
-		     "then and lacks %s",
-		     who, (unsigned long long)client->late_calls,
-		     client->late_calls == 1 ? "" : "s", client->late_calls == 1 ? "it" : "them");
+		warn("%s: %llu CUDA call%s lasted longer than the window, whose file lacks %s", who,
+		     (unsigned long long)client->late_calls, client->late_calls == 1 ? "" : "s",
+		     client->late_calls == 1 ? "it" : "them");
+	if (client->late_records)
+		warn("%s: %llu GPU record%s came after the file of %s window was closed", who,
+		     (unsigned long long)client->late_records, client->late_records == 1 ? "" : "s",
+		     client->late_records == 1 ? "its" : "their");
 	if (!client->has_hello || !report->options->verbose)
 		return;
 	say("%s ended: step %u, %llu pieces of GPU work, %llu file%s", who, client->step,

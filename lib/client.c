@@ -139,6 +139,7 @@ static void after_work(uv_work_t *request, int status)
 	client->info.step_source = report->step_source;
 	client->info.gpu_ops = report->gpu_ops;
 	client->info.late_calls = report->late_calls;
+	client->info.late_records = report->late_records;
 	hurry = (report->open_cycle && !client->info.open_cycle) ||
 		(report->closing && !client->info.closing);
 	client->info.open_cycle = report->open_cycle;

@@ -46,11 +46,12 @@ struct gt_client_info {            /* what is known of a process */
 	enum gt_phase phase;
 	enum gt_step_source step_source;
 	uint64_t gpu_ops;
-	uint64_t late_calls; /* of windows whose files were complete by then */
-	uint64_t open_cycle; /* from 1; 0: no window is open */
-	bool closing;        /* a window's last records are to be read soon */
-	uint64_t files;      /* completed */
-	bool bounded;        /* a recording without steps reached its bound; its file is complete */
+	uint64_t late_calls;   /* of windows whose files were complete by then */
+	uint64_t late_records; /* GPU work, likewise */
+	uint64_t open_cycle;   /* from 1; 0: no window is open */
+	bool closing;          /* a window's last records are to be read soon */
+	uint64_t files;        /* completed */
+	bool bounded; /* a recording without steps reached its bound; its file is complete */
 	/* of its plans */
 	struct gt_plans plans;
 	enum gt_plan_state plan_state; /* of the one that was proposed last */

@@ -315,6 +315,8 @@ void gt_rec_gpu(struct gt_recorder *rec, const struct gt_record *record)
 		match(rec, window, launch, record);
 	else
 		note_work(launch, record);
+	if (!window && launch->window != GT_WINDOW_NONE)
+		rec->late_records++;
 }
 
 /* ---- windows end ---- */

@@ -408,6 +408,7 @@ static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report
 		.drained = rec->drained,
 		.drained_cycle = rec->drained_cycle,
 		.late_calls = rec->late_calls,
+		.late_records = rec->late_records,
 		.closed = rec->closed,
 		.closed_count = rec->closed_count,
 	};

@@ -70,8 +70,9 @@ struct gt_recorder_report { /* what one drain saw */
 	 */
 	bool drained;
 	uint64_t drained_cycle;
-	uint64_t late_calls; /* since the start: CUDA calls that came after their file was complete
-			      */
+	/* since the start: CUDA calls and GPU records that came after their file was closed */
+	uint64_t late_calls;
+	uint64_t late_records;
 	/* Files that are complete, or failed; borrowed until the next call. */
 	struct gt_recorder_closed *closed;
 	size_t closed_count;

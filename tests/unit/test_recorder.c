@@ -31,6 +31,7 @@ static void by_the_step_of_the_launch(void **state)
 	assert_true(trace->health.complete);
 	assert_int_equal(trace->health.gpu_without_launch, 0);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 	assert_int_equal(report.gpu_ops, 6);
 }
 
@@ -320,6 +321,7 @@ static void correlation_reused(void **state)
 	ab_flush(&ab);
 	drain(56);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 	ab_launch(&ab, MAIN, 5, 7, AB_MS(51.5));
 	drain(58);
 	assert_int_equal(fake_traces[1].gpu_count, 2);

@@ -147,6 +147,11 @@ static void switched_off(void **state)
 	assert_non_null(strstr(only_trace()->reason, "1 launches have no GPU record"));
 	assert_false(call_of(only_trace(), 1)->call.launches);
 	assert_true(call_of(only_trace(), 2)->call.launches);
+	/* what comes after that is not lost unsaid */
+	ab_kernel(&ab, 1, AB_MS(24));
+	ab_flush(&ab);
+	drain(2050);
+	assert_int_equal(report.late_records, 1);
 }
 
 /* What comes after its file was complete is not lost unsaid. */
@@ -169,6 +174,27 @@ static void too_late_a_call(void **state)
 				       .end_ns = AB_MS(240) });
 	drain(250);
 	assert_int_equal(report.late_calls, 1);
+}
+
+/* Nor is another node of a graph whose launch had its record, so that the file is complete. */
+static void too_late_a_node(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	launch_graph(2, 1, 7, 21);
+	ab_kernel(&ab, 1, AB_MS(22));
+	launch_and_kernel(3, 2, 35);
+	ab_flush(&ab);
+	close_cycle(50);
+	phase(GT_WHAT_OFF, 0, 0, 60);
+	drain(12000);
+	assert_true(only_trace()->health.complete);
+	assert_int_equal(report.late_records, 0);
+	ab_kernel(&ab, 1, AB_MS(23));
+	ab_flush(&ab);
+	drain(12100);
+	assert_int_equal(report.late_records, 1);
 }
 
 /* The mark of step 3 found no room: it begins with what is known of it, where the one before ends.
@@ -516,6 +542,7 @@ int main(void)
 		TEST(drained_without_message),
 		TEST(no_record_expected),
 		TEST(switched_off),
+		TEST(too_late_a_node),
 		TEST(lost_mark),
 		TEST(dropped),
 		TEST(lost_windows),

@@ -335,6 +335,7 @@ static void stopped_before_the_window(void **state)
 	phase(GT_WHAT_OFF, 0, 0, 50);
 	finish(true, 55);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 	assert_true(only_trace()->health.complete);
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
@@ -395,6 +396,7 @@ static void yields(void **state)
 	ab_launch(&ab, MAIN, 2, 3, AB_MS(29));
 	drain(31);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 	assert_int_equal(fake_count, 1);
 }
 
@@ -484,6 +486,7 @@ static void check_left_out(bool early)
 	drain(70);
 	assert_int_equal(report.closed_count, 0);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 	assert_int_equal(fake_count, 0);
 }
 

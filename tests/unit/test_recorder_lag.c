@@ -56,6 +56,7 @@ static void graph_in_two_buffers(void **state)
 	assert_int_equal(trace->gpu_count, 2);
 	assert_true(trace->health.complete);
 	assert_int_equal(report.late_calls, 0);
+	assert_int_equal(report.late_records, 0);
 }
 
 /* The second of two windows has all its records before the first has. */
