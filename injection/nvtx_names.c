@@ -3,6 +3,7 @@
  */
 #include "nvtx_names.h"
 #include "capture.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 
@@ -90,32 +91,15 @@ uint32_t nvtx_name_id(struct nvtx_name *name)
 	return id;
 }
 
-/* Write one code point at to, unless it is NULL; its bytes. What is none becomes U+FFFD. */
-static size_t put_utf8(char *to, uint32_t c)
-{
-	static const unsigned char lead[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-	size_t len;
-
-	if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		c = 0xfffd;
-	len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	if (to) {
-		for (size_t i = len - 1; i > 0; i--, c >>= 6)
-			to[i] = (char)(0x80 | (c & 0x3f));
-		to[0] = (char)(lead[len] | c);
-	}
-	return len;
-}
-
 static void load_wide(struct nvtx_text *text, const wchar_t *message)
 {
 	const wchar_t *end = message;
 	size_t len = 0;
-	char *to = text->utf8;
+	char *to = text->utf8, code[4];
 	int saved_errno = errno;
 
 	for (; *end && len <= GT_STRING_MAX - 4; end++)
-		len += put_utf8(NULL, (uint32_t)*end);
+		len += gt_utf8_encode(gt_utf8_scalar((uint32_t)*end), code);
 	if (len > sizeof(text->utf8)) {
 		to = text->allocated = malloc(len);
 		errno = saved_errno;
@@ -125,7 +109,7 @@ static void load_wide(struct nvtx_text *text, const wchar_t *message)
 	text->bytes = to;
 	text->len_bytes = len;
 	for (; message != end; message++)
-		to += put_utf8(to, (uint32_t)*message);
+		to += gt_utf8_encode(gt_utf8_scalar((uint32_t)*message), to);
 }
 
 void nvtx_text_load(struct nvtx_text *text, struct nvtx_message message)

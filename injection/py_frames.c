@@ -6,6 +6,7 @@
  */
 #include "py_frames.h"
 #include "field.h"
+#include "utf8.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -217,17 +218,6 @@ static uint32_t character(const char *chars, uint32_t kind, size_t i)
 	}
 }
 
-static size_t put_utf8(char *buf, uint32_t c)
-{
-	size_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-	static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
-
-	buf[0] = (char)(lead[more] | c >> (6 * more));
-	for (size_t i = 1; i <= more; i++)
-		buf[i] = (char)(0x80 | ((c >> (6 * (more - i))) & 0x3f));
-	return more + 1;
-}
-
 /* A str, which does not change once it is made. */
 static size_t put_str(const char *str, char *buf, size_t size)
 {
@@ -238,7 +228,8 @@ static size_t put_str(const char *str, char *buf, size_t size)
 	if (!(state & STR_COMPACT))
 		return 0;
 	for (size_t i = 0; i < len && size - used >= 4; i++)
-		used += put_utf8(buf + used, character(chars, STR_KIND(state), i));
+		used += gt_utf8_encode(gt_utf8_scalar(character(chars, STR_KIND(state), i)),
+				       buf + used);
 	return used;
 }
 

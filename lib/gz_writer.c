@@ -250,11 +250,6 @@ int gt_gz_writer_commit(struct gt_gz_writer *gz, struct gt_str tail, struct gt_e
 	return gz->error;
 }
 
-uint64_t gt_gz_writer_file_bytes(const struct gt_gz_writer *gz)
-{
-	return gz->file_end;
-}
-
 /* Whoever looks for the file where we said it is must find it. */
 static int check_place(const struct gt_gz_writer *gz, struct gt_err *err)
 {

@@ -43,9 +43,6 @@ int gt_gz_writer_append(struct gt_gz_writer *gz, const char *text, size_t from, 
  */
 int gt_gz_writer_commit(struct gt_gz_writer *gz, struct gt_str tail, struct gt_err *err);
 
-/* Bytes of the file as of the last commit. */
-uint64_t gt_gz_writer_file_bytes(const struct gt_gz_writer *gz);
-
 /*
  * Close and free, without a commit. gz may be NULL. -ENOENT when the file is no longer at its path.
  */

@@ -8,6 +8,12 @@
 
 #define GT_UTF8_REPLACEMENT 0xfffdu
 
+/* The code, or what stands for one that is no scalar value. */
+static inline uint32_t gt_utf8_scalar(uint32_t code)
+{
+	return code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? GT_UTF8_REPLACEMENT : code;
+}
+
 /* Writes 1 to 4 bytes; returns how many. code is a scalar value: no surrogate, at most 0x10ffff. */
 static inline size_t gt_utf8_encode(uint32_t code, char *out)
 {
@@ -57,7 +63,7 @@ static inline uint32_t gt_utf8_decode(const char *at, size_t len, size_t *ret_le
 			return GT_UTF8_REPLACEMENT;
 		code = code << 6 | ((unsigned char)at[i] & 0x3f);
 	}
-	if (code < least[want] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+	if (code < least[want] || code != gt_utf8_scalar(code))
 		return GT_UTF8_REPLACEMENT;
 	*ret_len = want;
 	return code;

@@ -70,6 +70,14 @@ int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 
 /* ---- files ---- */
 
+static uint64_t file_bytes(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
 static void read_file(struct gt_buf *buf)
 {
 	int fd = open(path, O_RDONLY);
@@ -192,7 +200,7 @@ static void test_order_of_writes(void **state)
 	(void)state;
 	assert_int_equal(gt_gz_writer_commit(gz, make_tail(tail_buf, 500), &err), 0);
 	for (int i = 0; i < 300; i++) {
-		uint64_t old_end = gt_gz_writer_file_bytes(gz);
+		uint64_t old_end = file_bytes();
 
 		append(gz, &data, random_below(20000));
 		spoil.count = 0;
@@ -202,7 +210,7 @@ static void test_order_of_writes(void **state)
 		assert_true(spoil.count <= 2);
 		assert_int_equal(spoil.last_offset + spoil.last_len, old_end);
 		assert_int_equal(spoil.last_offset / PAGE, (old_end - 1) / PAGE);
-		assert_true(gt_gz_writer_file_bytes(gz) >= old_end);
+		assert_true(file_bytes() >= old_end);
 	}
 	assert_int_equal(gt_gz_writer_close(gz, &err), 0);
 	gt_buf_release(&data);
