@@ -3,6 +3,7 @@
  * in it: no producer sorts its events.
  */
 #include "base.h"
+#include "buf.h"
 #include "event_pairs.h"
 #include "json_reader.h"
 #include "selection.h"
@@ -116,25 +117,53 @@ static bool place_wanted(const struct gt_selection *selection, const struct gt_t
 	       (!choice->has_stream || gt_trace_event_stream(event) == choice->stream);
 }
 
+/* The next of the names that are listed with commas between them; false: that was all. */
+static bool next_name(const char **at, struct gt_str *ret)
+{
+	size_t len;
+
+	if (!*at)
+		return false;
+	len = strcspn(*at += strspn(*at, " "), ",");
+	*ret = (struct gt_str){ *at, len };
+	while (ret->len && ret->ptr[ret->len - 1] == ' ')
+		ret->len--;
+	*at = (*at)[len] ? *at + len + 1 : NULL;
+	return true;
+}
+
+static bool has_category(const struct gt_trace_event *event, struct gt_str name)
+{
+	enum gt_trace_cat cat = gt_trace_cat_of(name);
+
+	return gt_str_equal(event->cat_text, name) ||
+	       (cat == event->cat && cat != GT_CAT_OTHER && cat != GT_CAT_NONE);
+}
+
 static bool category_wanted(const struct gt_selection *selection,
 			    const struct gt_trace_event *event)
 {
 	const char *at = selection->choice->categories;
+	struct gt_str name;
 
-	while (at) {
-		size_t len = strcspn(at += strspn(at, " "), ",");
-		struct gt_str word = { at, len };
-		enum gt_trace_cat cat;
-
-		while (word.len && word.ptr[word.len - 1] == ' ')
-			word.len--;
-		cat = gt_trace_cat_of(word);
-		if (gt_str_equal(event->cat_text, word) ||
-		    (cat == event->cat && cat != GT_CAT_OTHER && cat != GT_CAT_NONE))
+	while (next_name(&at, &name)) {
+		if (has_category(event, name))
 			return true;
-		at = at[len] ? at + len + 1 : NULL;
 	}
 	return !selection->choice->categories;
+}
+
+/* Which of the names are those of an event; those beyond 64 count as if they were. */
+static void note_category(struct gt_selection *selection, const struct gt_trace_event *event)
+{
+	const char *at = selection->choice->categories;
+	struct gt_str name;
+
+	selection->categories |= UINT64_C(1) << event->cat;
+	for (unsigned int i = 0; i < 64 && next_name(&at, &name); i++) {
+		if (!(selection->names_seen >> i & 1) && has_category(event, name))
+			selection->names_seen |= UINT64_C(1) << i;
+	}
 }
 
 /* An arrow's id may be any value. */
@@ -261,6 +290,8 @@ static int mark_links(void *context, const struct gt_trace_event *event)
 	bool inside = is_inside(selection, event);
 	int64_t id;
 
+	if (event->phase && event->phase != 'M')
+		note_category(selection, event);
 	if (gt_event_is_paired(event))
 		return gt_event_pairs_note(&selection->pairs, event,
 					   category_wanted(selection, event), span_of(selection));
@@ -410,12 +441,46 @@ int gt_selection_find(struct gt_selection *selection, const char *path, struct g
 	return rc;
 }
 
+static void print_categories(const struct gt_selection *selection, struct gt_buf *out)
+{
+	for (enum gt_trace_cat cat = 0; cat < GT_CAT_MAX; cat++) {
+		const char *name = gt_trace_cat_name(cat);
+
+		if (name && selection->categories >> cat & 1)
+			gt_buf_printf(out, "%s%s", out->len ? ", " : ", but of ", name);
+	}
+}
+
+/*
+ * A name that no event has is a mistake, but for those that traces usually have, when others beside
+ * them are there.
+ */
+static int check_categories(const struct gt_selection *selection, struct gt_err *err)
+{
+	const char *at = selection->choice->categories;
+	struct gt_buf there = { 0 };
+	struct gt_str name;
+
+	for (unsigned int i = 0; i < 64 && next_name(&at, &name); i++) {
+		if (selection->names_seen >> i & 1 ||
+		    (selection->names_seen && gt_trace_cat_of(name) != GT_CAT_OTHER))
+			continue;
+		print_categories(selection, &there);
+		gt_err_set(err, -ENODATA, "it has no event of category '%.*s'%.*s",
+			   (int)GT_MIN(name.len, 100u), name.ptr, (int)there.len,
+			   there.len ? there.data : "");
+		gt_buf_release(&there);
+		return -ENODATA;
+	}
+	return 0;
+}
+
 int gt_selection_check(const struct gt_selection *selection, struct gt_err *err)
 {
 	const struct gt_choice *choice = selection->choice;
 
 	if (selection->saw_work || (choice->device < 0 && !choice->has_stream))
-		return 0;
+		return check_categories(selection, err);
 	if (!choice->has_stream)
 		return gt_err_set(err, -ENODATA, "it has no work of GPU %lld",
 				  (long long)choice->device);

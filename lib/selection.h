@@ -44,6 +44,8 @@ struct gt_selection {
 	struct gt_id_map arrows;      /* by a hash of category and id */
 	struct gt_event_pairs pairs;
 	bool saw_work;          /* where it is wanted */
+	uint64_t categories;    /* bit n: there are events of gt_trace_cat n */
+	uint64_t names_seen;    /* bit n: of the nth of choice->categories */
 	uint64_t other_devices; /* bit n: GPU n has work that is not wanted */
 };
 
@@ -59,7 +61,10 @@ int gt_selection_find(struct gt_selection *selection, const char *path, struct g
 
 bool gt_selection_takes(struct gt_selection *selection, const struct gt_trace_event *event);
 
-/* After a reading: -ENODATA when there is no work of the GPU or stream that was chosen. */
+/*
+ * After a reading: -ENODATA when there is no work of the GPU or stream that was chosen, or no event
+ * of a category.
+ */
 int gt_selection_check(const struct gt_selection *selection, struct gt_err *err);
 
 void gt_selection_release(struct gt_selection *selection);

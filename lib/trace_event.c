@@ -15,6 +15,7 @@ static const struct {
 	struct gt_str text;
 	enum gt_trace_cat cat;
 } categories[] = {
+	/* the name of today first */
 	{ GT_STR("cpu_op"), GT_CAT_CPU_OP },
 	{ GT_STR("Operator"), GT_CAT_CPU_OP },
 	{ GT_STR("kernel"), GT_CAT_KERNEL },
@@ -54,6 +55,15 @@ enum gt_trace_cat gt_trace_cat_of(struct gt_str text)
 			return categories[i].cat;
 	}
 	return text.len ? GT_CAT_OTHER : GT_CAT_NONE;
+}
+
+const char *gt_trace_cat_name(enum gt_trace_cat cat)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(categories); i++) {
+		if (categories[i].cat == cat)
+			return categories[i].text.ptr;
+	}
+	return NULL;
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */

@@ -83,4 +83,7 @@ int64_t gt_trace_event_stream(const struct gt_trace_event *event);
 
 enum gt_trace_cat gt_trace_cat_of(struct gt_str text);
 
+/* As Kineto writes it today; NULL for GT_CAT_OTHER and GT_CAT_NONE. */
+const char *gt_trace_cat_name(enum gt_trace_cat cat);
+
 #endif

@@ -22,6 +22,7 @@ try gtrace cut --time 11us:1s -fo part.json trace.json
 grep traceEvents -A2 part.json
 try gtrace cut --steps 3:4 -o none.json trace.json
 try gtrace cut --device 1 -o none.json trace.json
+try gtrace cut --category kernle -o none.json trace.json
 try gtrace cut --steps 1 -o - trace.json
 try gtrace cut --steps 1 -o none.json no-such-file.json
 try gtrace cut --steps 1 -o none.json <(cat trace.json) 2>&1 | sed 's,/dev/fd/[0-9]*,PIPE,'

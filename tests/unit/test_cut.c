@@ -76,18 +76,21 @@ static const char trace[] =
 static const char pairs_trace[] = "[" SIDE("B", "outer", "1", "0", "") SIDE(
 	"B", "early", "1", "1", "") SIDE("B", "other", "2", "8", "")
 	SIDE("E", "early", "1", "4", "") SIDE("B", "in", "1", "6", "") SIDE("E", "in", "1", "7", "")
-		SIDE("E", "outer", "1", "20", "") SIDE("B", "late", "1", "21", "")
-			SIDE("E", "late", "1", "30", "") SIDE("E", "other", "2", "31", "") SIDE(
-				"E", "none", "3", "6", "") SIDE("B", "open", "4", "2", "")
-				SIDE("b", "a", "1", "0", ",\"id\":7") SIDE("b", "x", "1", "1",
+		SIDE("E", "outer", "1", "20", "") SIDE("B", "late", "1", "21", "") SIDE(
+			"E", "late", "1", "30", "") SIDE("E", "other", "2", "31", "")
+			SIDE("E", "none", "3", "6", "") SIDE("B", "open", "4", "2", "") SIDE(
+				"b", "a", "1", "0", ",\"id\":7") SIDE("b", "x", "1", "1",
+								      ",\"id\":8")
+				SIDE("n", "a", "1", "1", ",\"id\":7") SIDE("e", "x", "1", "3",
 									   ",\"id\":8")
-					SIDE("n", "a", "1", "1", ",\"id\":7") SIDE("e", "x", "1",
-										   "3", ",\"id\":8")
-						SIDE("e", "a", "2", "9", ",\"id\":7")
-							SIDE("b", "y", "1", "12", ",\"id\":8") SIDE(
-								"n", "y", "1", "13", ",\"id\":8")
-								SIDE("e", "y", "1", "14",
-								     ",\"id\":8") "{}]";
+					SIDE("e", "a", "2", "9", ",\"id\":7") SIDE(
+						"b", "y", "1", "12",
+						",\"id\":8") SIDE("n", "y", "1", "13", ",\"id\":8")
+						SIDE("e", "y", "1", "14",
+						     ",\"id\":8") "{\"ph\":\"X\",\"cat\":\"d\","
+								  "\"name\":\"whole\",\"pid\":1,"
+								  "\"tid\":1,\"ts\":40,\"dur\":1},"
+								  "{}]";
 
 static uint64_t events = 34;
 
@@ -206,7 +209,8 @@ static void test_categories(void **state)
 		   "k1 k2 k2b k3 unlinked");
 	assert_cut((struct gt_choice){ .device = -1, .categories = "cuda_runtime,kernel" },
 		   "k1 k2 k2b k3 unlinked l1 l2 l3 s1 f1 s2 f2 f2b s3 f3");
-	assert_cut((struct gt_choice){ .device = -1, .categories = "none" }, "");
+	assert_cut((struct gt_choice){ .device = -1, .categories = "kernel,gpu_memset" },
+		   "k1 k2 k2b k3 unlinked");
 }
 
 /* Both events or none, whatever the time of each. */
@@ -216,7 +220,7 @@ static void test_pairs(void **state)
 
 	(void)state;
 	assert_int_equal(write(fd, pairs_trace, sizeof(pairs_trace) - 1), sizeof(pairs_trace) - 1);
-	events = 21;
+	events = 22;
 	assert_cut(
 		(struct gt_choice){
 			.has_time = true, .from_ns = 5000, .to_ns = 10000, .device = -1 },
@@ -225,7 +229,7 @@ static void test_pairs(void **state)
 		(struct gt_choice){
 			.has_time = true, .from_ns = 11000, .to_ns = 20000, .device = -1 },
 		"outer other outer other open y y y");
-	assert_cut((struct gt_choice){ .device = -1, .categories = "d" }, "");
+	assert_cut((struct gt_choice){ .device = -1, .categories = "d" }, "whole");
 	assert_cut((struct gt_choice){ .device = -1, .categories = "c" },
 		   "outer early other early in in outer late late other none open a x a x a y y y");
 	close(fd);
@@ -250,6 +254,12 @@ static void test_not_there(void **state)
 		    .device = -1 },
 		  "the steps are not within that time" },
 		{ { .device = 2 }, "it has no work of GPU 2" },
+		{ { .device = -1, .categories = "kernel, kernle" },
+		  "it has no event of category 'kernle', but of cpu_op, cuda_runtime, kernel, "
+		  "user_annotation, gpu_user_annotation, ac2g" },
+		{ { .device = -1, .categories = "gpu_memset" },
+		  "it has no event of category 'gpu_memset', but of cpu_op, cuda_runtime, kernel, "
+		  "user_annotation, gpu_user_annotation, ac2g" },
 	};
 	struct gt_cut_result result;
 	struct gt_err err;
