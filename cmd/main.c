@@ -64,7 +64,7 @@ static void print_help(void)
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		if (commands[i].about)
 			printf("  %-10s%s\n", commands[i].name, commands[i].about);
-	printf("\n'gtrace COMMAND -h' explains a command, 'man gtrace' the whole.\n");
+	printf("\n'gtrace help COMMAND' explains a command, 'man gtrace' the whole.\n");
 }
 
 /*

@@ -73,7 +73,7 @@ static void tell_how(const struct run_options *options, const struct gt_containe
 	if (limited)
 		say("of the container's memory gtrace takes %llu MiB for each traced process "
 		    "(--max-buffer), and about 85 MiB for itself",
-		    (unsigned long long)options->max_buffer_bytes >> 20);
+		    (unsigned long long)(options->max_buffer_bytes >> 20));
 	gt_buf_release(&command);
 	gt_buf_release(&missing);
 }
