@@ -86,20 +86,27 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 {
 	const struct {
 		uint64_t count;
-		const char *text;
+		const char *one;
+		const char *many;
 	} losses[] = {
-		{ health->dropped_arena, "GPU records found no room in the arena (--max-buffer)" },
-		{ health->dropped_cupti, "GPU records were dropped by CUPTI" },
+		{ health->dropped_arena, "GPU record found no room in the arena (--max-buffer)",
+		  "GPU records found no room in the arena (--max-buffer)" },
+		{ health->dropped_cupti, "GPU record was dropped by CUPTI",
+		  "GPU records were dropped by CUPTI" },
 		{ health->dropped_ring,
+		  "event found no room in the arena (--max-buffer) or was nested too deep",
 		  "events found no room in the arena (--max-buffer) or were nested too deep" },
 		{ rec->ended ? window->untimed : 0,
+		  "launch was not done by the GPU when the program ended",
 		  "launches were not done by the GPU when the program ended" },
-		{ health->launches_without_gpu, "launches have no GPU record" },
-		{ health->gpu_without_launch, "GPU records have no launch" },
-		{ health->bad_records, "records could not be used" },
-		{ window->stacks_left_out,
+		{ health->launches_without_gpu, "launch has no GPU record",
+		  "launches have no GPU record" },
+		{ health->gpu_without_launch, "GPU record has no launch",
+		  "GPU records have no launch" },
+		{ health->bad_records, "record could not be used", "records could not be used" },
+		{ window->stacks_left_out, "Python stack or function found no room in the file",
 		  "Python stacks and functions found no room in the file" },
-		{ health->dropped_names, "names were lost" },
+		{ health->dropped_names, "name was lost", "names were lost" },
 	};
 	size_t i;
 
@@ -115,7 +122,7 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 		if (!losses[i].count)
 			continue;
 		snprintf(window->reason, sizeof(window->reason), "%" PRIu64 " %s", losses[i].count,
-			 losses[i].text);
+			 losses[i].count == 1 ? losses[i].one : losses[i].many);
 		return window->reason;
 	}
 	return NULL;

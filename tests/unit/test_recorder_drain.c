@@ -144,7 +144,7 @@ static void switched_off(void **state)
 	assert_false(report.closed[0].complete);
 	assert_int_equal(report.closed[0].losses, 1);
 	assert_int_equal(only_trace()->health.launches_without_gpu, 1);
-	assert_non_null(strstr(only_trace()->reason, "1 launches have no GPU record"));
+	assert_non_null(strstr(only_trace()->reason, "1 launch has no GPU record"));
 	assert_false(call_of(only_trace(), 1)->call.launches);
 	assert_true(call_of(only_trace(), 2)->call.launches);
 	/* what comes after that is not lost unsaid */
