@@ -42,7 +42,8 @@ static void commit_repair(const struct gt_check *check, struct gt_trace_copy *co
 		die(STATUS_FAILURE, "%s", err.msg);
 	}
 	gt_buf_release(&about);
-	say("wrote %s: %llu events", repair_path, (unsigned long long)gt_trace_copy_events(copy));
+	say("wrote %s: %llu event%s", repair_path, (unsigned long long)gt_trace_copy_events(copy),
+	    gt_trace_copy_events(copy) == 1 ? "" : "s");
 }
 
 static int check_file(const char *path)

@@ -118,11 +118,11 @@ static int cut_file(const char *path)
 	lost = gt_trace_copy_lost(copy);
 	gt_trace_copy_close(copy);
 	gt_buf_release(&about);
-	say("wrote %s: %llu of %llu events", output, (unsigned long long)result.kept,
-	    (unsigned long long)result.events);
+	say("wrote %s: %llu of %llu event%s", output, (unsigned long long)result.kept,
+	    (unsigned long long)result.events, result.events == 1 ? "" : "s");
 	if (lost)
-		warn("%s: %llu events are no JSON and were left out", path,
-		     (unsigned long long)lost);
+		warn("%s: %llu %s left out", path, (unsigned long long)lost,
+		     lost == 1 ? "event is no JSON and was" : "events are no JSON and were");
 	losses.read = result.read;
 	losses.gz = result.gz;
 	warn_of_losses(&losses, path);

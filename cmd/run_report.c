@@ -248,12 +248,13 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 		say_open(report, client, &open);
 	say_attached(report, client);
 	if (!closed->complete)
-		warn("%s is not complete: %s, %llu events, %llu lost; %s", path, part,
-		     (unsigned long long)closed->events, (unsigned long long)closed->losses,
-		     closed->why);
+		warn("%s is not complete: %s, %llu event%s, %llu lost; %s", path, part,
+		     (unsigned long long)closed->events, closed->events == 1 ? "" : "s",
+		     (unsigned long long)closed->losses, closed->why);
 	else if (is_due(report, &report->said_complete))
-		say("%s is complete: %s, %llu events%s%s", path, part,
-		    (unsigned long long)closed->events, *closed->why ? "; " : "", closed->why);
+		say("%s is complete: %s, %llu event%s%s%s", path, part,
+		    (unsigned long long)closed->events, closed->events == 1 ? "" : "s",
+		    *closed->why ? "; " : "", closed->why);
 	report->said_complete = true;
 }
 

@@ -108,8 +108,8 @@ static uint64_t count_launches(void)
 	if (launches && inj_activity_buffers() == ctl->buffers_at_on &&
 	    dropped_records() == ctl->dropped_at_on && (ctl->closed || !steps_rule()))
 		inj_log(GT_LOG_WARN,
-			"CUPTI gave no record for %llu launches: %s may have taken it over",
-			(unsigned long long)launches,
+			"CUPTI gave no record for %llu launch%s: %s may have taken it over",
+			(unsigned long long)launches, launches == 1 ? "" : "es",
 			inj_config.kineto_daemon ? "a profile that the daemon of KINETO_USE_DAEMON "
 						   "asked for"
 						 : "another profiler");

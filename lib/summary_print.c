@@ -241,7 +241,8 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 		gt_buf_printf(out, ", rank %lld", (long long)summary->rank);
 	if (summary->rank >= 0 && summary->world_size > 0)
 		gt_buf_printf(out, " of %lld", (long long)summary->world_size);
-	gt_buf_printf(out, ", %llu events\n", (unsigned long long)summary->read.events);
+	gt_buf_printf(out, ", %llu event%s\n", (unsigned long long)summary->read.events,
+		      summary->read.events == 1 ? "" : "s");
 	if (summary->step_count) {
 		gt_buf_text(out, line);
 		put_step_line(summary, out);

@@ -241,8 +241,9 @@ static void put_tables(const struct gt_summary_ranks *ranks, const char *title,
 	gt_buf_text(out, is_markdown ? "## " : "");
 	gt_safe_put(out, gt_str_of(title));
 	gt_buf_printf(out, is_markdown ? "\n\n%s" : "\n%s", line);
-	gt_buf_printf(out, "%zu trace%s, %llu events\n", ranks->readable,
-		      ranks->readable == 1 ? "" : "s", (unsigned long long)events);
+	gt_buf_printf(out, "%zu trace%s, %llu event%s\n", ranks->readable,
+		      ranks->readable == 1 ? "" : "s", (unsigned long long)events,
+		      events == 1 ? "" : "s");
 	put_verdict(ranks, line, out);
 	for (size_t i = 0; i < ranks->count; i++) {
 		const char *problem = gt_rank_row_problem(&ranks->rows[i]);
