@@ -399,8 +399,11 @@ static void print_top(const struct run_report *report)
 		return;
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col)
 		style.width = size.ws_col;
-	if (!gt_summary_print(summary, &style, &text))
+	if (!gt_summary_print(summary, &style, &text) && text.len) {
+		if (report->file_count > 1)
+			say("the top of %s:", shown_path(top->path));
 		say_text(text.data, text.len);
+	}
 	gt_buf_release(&text);
 	gt_summary_free(summary);
 }
