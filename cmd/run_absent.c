@@ -1,6 +1,7 @@
 #include "base.h"
 #include "die.h"
 #include "run_absent.h"
+#include "step_marks.h"
 
 #include <stdlib.h>
 
@@ -24,8 +25,9 @@ void run_absent_who(const struct gt_client_info *client, char *buf, size_t len)
 /* "window 2, steps 60 to 62" */
 static void describe_window(const struct gt_plan *plan, char *buf, size_t len)
 {
-	snprintf(buf, len, "window %llu, steps %u to %u", (unsigned long long)plan->cycle + 1,
-		 plan->first_step, plan->first_step + plan->active - 1);
+	snprintf(buf, len, "window %llu, %s", (unsigned long long)plan->cycle + 1,
+		 gt_steps_text(plan->first_step, (uint64_t)plan->first_step + plan->active - 1)
+			 .text);
 }
 
 /* "rank 3 (process 4711) was killed in step 57" */
@@ -44,7 +46,7 @@ static void describe_end(const struct run_absentee *one, char *buf, size_t len)
 
 static void say_absent(const struct gt_plan *plan, const struct run_absentee *one)
 {
-	char what[128], window[64];
+	char what[128], window[96];
 
 	describe_end(one, what, sizeof(what));
 	describe_window(plan, window, sizeof(window));
@@ -55,7 +57,7 @@ static void say_absent(const struct gt_plan *plan, const struct run_absentee *on
 static bool say_never_begun(const struct run_absent *absent)
 {
 	const struct run_absentee *last = absent->gone;
-	char what[128], window[64], others[64] = "";
+	char what[128], window[96], others[64] = "";
 	uint32_t step = 0;
 
 	if (!absent->gone_count)
@@ -144,7 +146,7 @@ static bool note_still(struct run_absent *absent, uint64_t id)
 void run_absent_look(struct run_absent *absent, const struct gt_collector *collector,
 		     uint64_t now_ms)
 {
-	char who[48], window[64];
+	char who[48], window[96];
 
 	for (size_t i = 0; absent->begun && i < collector->client_count; i++) {
 		const struct gt_client_info *client = gt_client_info(collector->clients[i]);

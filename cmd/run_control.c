@@ -116,9 +116,9 @@ static void say_window(const struct run_control *control, const struct gt_plan *
 {
 	if (control->options->quiet)
 		return;
-	say("triggered: window %llu, steps %u to %u of %u process%s",
-	    (unsigned long long)plan->cycle + 1, plan->first_step,
-	    plan->first_step + plan->active - 1, ranks, ranks == 1 ? "" : "es");
+	say("triggered: window %llu, %s of %u process%s", (unsigned long long)plan->cycle + 1,
+	    gt_steps_text(plan->first_step, (uint64_t)plan->first_step + plan->active - 1).text,
+	    ranks, ranks == 1 ? "" : "es");
 }
 
 static void on_done(void *ctx, const struct gt_trigger_result *result)

@@ -90,10 +90,10 @@ static void explain_nothing(const struct run_report *report)
 	}
 	gt_schedule_at(sched, 0, &first);
 	if (report->last_step >= first.steps_to_active + sched->active) {
-		warn("nothing is traced: the program did nothing that is recorded in steps %llu to "
-		     "%llu, or was first heard of later (see --skip-first, --wait)",
-		     (unsigned long long)first.steps_to_active,
-		     (unsigned long long)(first.steps_to_active + sched->active - 1));
+		warn("nothing is traced: the program did nothing that is recorded in %s, or was "
+		     "first heard of later (see --skip-first, --wait)",
+		     gt_steps_text(first.steps_to_active, first.steps_to_active + sched->active - 1)
+			     .text);
 		return;
 	}
 	warn("nothing is traced: the program ended in step %u, the first window begins with step "

@@ -198,11 +198,8 @@ static void describe_part(const struct gt_recorder_closed *closed, char *buf, si
 		snprintf(buf, len, closed->bounded ? "the run's beginning" : "the whole run");
 	else if (closed->captured && !closed->last_step)
 		snprintf(buf, len, "a captured range");
-	else if (closed->first_step == closed->last_step)
-		snprintf(buf, len, "step %llu", (unsigned long long)closed->first_step);
 	else
-		snprintf(buf, len, "steps %llu to %llu", (unsigned long long)closed->first_step,
-			 (unsigned long long)closed->last_step);
+		snprintf(buf, len, "%s", gt_steps_text(closed->first_step, closed->last_step).text);
 }
 
 /* A window that opens after the recording without steps has ended takes its file. */

@@ -4,6 +4,7 @@
 #include "options.h"
 #include "rendezvous.h"
 #include "sessions.h"
+#include "step_marks.h"
 #include "trigger.h"
 #include "trigger_nodes.h"
 
@@ -109,6 +110,7 @@ static int trigger_one(enum gt_trigger_at at, uint64_t step)
 	static const char *const words[] = { "soon", "step", "after" };
 	struct gt_fields question = { .len = 0 }, answer;
 	uint64_t first = 0, last = 0, ranks = 0;
+	struct gt_steps_text steps;
 
 	gt_fields_add(&question, "do", "trigger");
 	if (wanted.active != NOT_GIVEN)
@@ -123,15 +125,15 @@ static int trigger_one(enum gt_trigger_at at, uint64_t step)
 	gt_fields_number(&answer, "first", &first);
 	gt_fields_number(&answer, "last", &last);
 	gt_fields_number(&answer, "ranks", &ranks);
+	steps = gt_steps_text(first, last);
 	if (!ranks) {
-		warn("no rank that has marked a step took it so far: steps %llu to %llu will be "
-		     "traced "
-		     "if one comes to them",
-		     (unsigned long long)first, (unsigned long long)last);
+		warn("no rank that has marked a step took it so far: %s will be traced if one "
+		     "comes to %s",
+		     steps.text, first == last ? "it" : "them");
 		return 0;
 	}
-	say("steps %llu to %llu of %llu rank%s will be traced", (unsigned long long)first,
-	    (unsigned long long)last, (unsigned long long)ranks, ranks == 1 ? "" : "s");
+	say("%s of %llu rank%s will be traced", steps.text, (unsigned long long)ranks,
+	    ranks == 1 ? "" : "s");
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "die.h"
 #include "rendezvous.h"
+#include "step_marks.h"
 #include "trigger_nodes.h"
 
 #include <dirent.h>
@@ -324,10 +325,9 @@ int trigger_nodes(const struct trigger_nodes *wanted)
 	if (lacking)
 		warn("%llu rank%s no part in it: 'gtrace run' says there which and why",
 		     (unsigned long long)lacking, lacking == 1 ? " has" : "s have");
-	say("steps %llu to %llu of %llu rank%s in %zu session%s will be traced",
-	    (unsigned long long)request.first,
-	    (unsigned long long)request.first + request.active - 1, (unsigned long long)ranks,
-	    ranks == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s");
+	say("%s of %llu rank%s in %zu session%s will be traced",
+	    gt_steps_text(request.first, request.first + request.active - 1).text,
+	    (unsigned long long)ranks, ranks == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s");
 	free(request.nodes);
 	return 0;
 }

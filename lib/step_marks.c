@@ -2,6 +2,7 @@
 #include "step_marks.h"
 #include "wire.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -112,4 +113,15 @@ double gt_steps_median_ms(const struct gt_steps *steps, uint64_t first, uint64_t
 		return NAN;
 	qsort(ns, count, sizeof(*ns), by_value);
 	return (double)(ns[(count - 1) / 2] + ns[count / 2]) / 2 / GT_NSEC_PER_MSEC;
+}
+
+struct gt_steps_text gt_steps_text(uint64_t first, uint64_t last)
+{
+	struct gt_steps_text ret;
+
+	if (first == last)
+		snprintf(ret.text, sizeof(ret.text), "step %" PRIu64, first);
+	else
+		snprintf(ret.text, sizeof(ret.text), "steps %" PRIu64 " to %" PRIu64, first, last);
+	return ret;
 }

@@ -45,4 +45,11 @@ uint32_t gt_steps_at(const struct gt_steps *steps, uint64_t time_ns);
  */
 double gt_steps_median_ms(const struct gt_steps *steps, uint64_t first, uint64_t last, size_t most);
 
+struct gt_steps_text {
+	char text[56];
+};
+
+/* "step 3", "steps 3 to 5", of first and last. */
+struct gt_steps_text gt_steps_text(uint64_t first, uint64_t last);
+
 #endif

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "step_marks.h"
 #include "trigger.h"
 
 #define SAMPLE_MS     50 /* so long steps are counted, to know how fast they are */
@@ -95,14 +96,17 @@ static const char *conflict(const struct gt_trigger *trigger, char *buf, size_t 
 			return "such a window cannot be";
 		if (other->active &&
 		    gt_plan_begin(&trigger->plan) < (uint64_t)other->first_step + other->active)
-			snprintf(buf, len, "a window of steps %u to %u is on its way",
-				 other->first_step, other->first_step + other->active - 1);
+			snprintf(buf, len, "a window of %s is on its way",
+				 gt_steps_text(other->first_step,
+					       (uint64_t)other->first_step + other->active - 1)
+					 .text);
 		else
 			snprintf(buf, len,
-				 "steps %llu to %llu overlap a window of the session's schedule",
-				 (unsigned long long)gt_plan_begin(&trigger->plan),
-				 (unsigned long long)trigger->plan.first_step +
-					 trigger->plan.active - 1);
+				 "a window of %s would overlap one of the session's schedule",
+				 gt_steps_text(gt_plan_begin(&trigger->plan),
+					       (uint64_t)trigger->plan.first_step +
+						       trigger->plan.active - 1)
+					 .text);
 		return buf;
 	}
 	return NULL;
@@ -287,8 +291,11 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 		if (plan->active && has_steps(info) &&
 		    gt_client_step(trigger->collector->clients[i]) <
 			    (uint64_t)plan->first_step + plan->active)
-			return gt_err_set(err, -EBUSY, "a window of steps %u to %u is on its way",
-					  plan->first_step, plan->first_step + plan->active - 1);
+			return gt_err_set(
+				err, -EBUSY, "a window of %s is on its way",
+				gt_steps_text(plan->first_step,
+					      (uint64_t)plan->first_step + plan->active - 1)
+					.text);
 	}
 	if (!trigger->collector->client_count)
 		return gt_err_set(err, -ESRCH,

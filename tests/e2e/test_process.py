@@ -313,8 +313,11 @@ def test_window_before_the_first_mark(case):
     if sanitizer_runtime(case.simgpu):
         raise Skip('a sanitizer has to come first, which a program of the compiler has not')
     result = case.gtrace(['--skip-first', 0, '--wait', 0, '--warmup', 0, '--active', 1], marker(case))
-    if not result.names():  # it may just have begun
-        check('in steps 0 to 0, or was first heard of later' in result.stderr, result)
+    if result.names():  # it had just begun, with nothing in it
+        check_equal(result.trace().step_numbers(), [0], 'steps')
+        check_equal(result.trace().gpu(), [], 'GPU work')
+    else:
+        check('in step 0, or was first heard of later' in result.stderr, result)
 
 
 def test_no_injection_library(case):

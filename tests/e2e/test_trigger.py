@@ -71,7 +71,7 @@ def test_between_cycles(case):
     with running(case, options) as process:
         wait_for_steps(case)
         stderr = ask(case, 'trigger', '--at-step', '99999', '--active', '10', status=1)[1]
-        check('overlap a window of the session' in stderr, stderr)
+        check('would overlap one of the session' in stderr, stderr)
         ask(case, 'trigger')
         wait_for_files(case, 1)
     check_equal(case.finish(process).names(), ['train-rank0-cycle1.trace.json.gz'], 'files')

@@ -128,6 +128,16 @@ static void medians(void **state)
 	assert_true(isnan(gt_steps_median_ms(&steps, 5, 9, 16)));
 }
 
+static void texts(void **state)
+{
+	(void)state;
+	assert_string_equal(gt_steps_text(0, 0).text, "step 0");
+	assert_string_equal(gt_steps_text(3, 5).text, "steps 3 to 5");
+	assert_string_equal(gt_steps_text(0, UINT64_MAX).text, "steps 0 to 18446744073709551615");
+	assert_string_equal(gt_steps_text(UINT64_MAX - 1, UINT64_MAX).text,
+			    "steps 18446744073709551614 to 18446744073709551615");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +147,7 @@ int main(void)
 		cmocka_unit_test_setup(bounded, setup),
 		cmocka_unit_test(names),
 		cmocka_unit_test_setup(medians, setup),
+		cmocka_unit_test(texts),
 	};
 
 	return cmocka_run_group_tests_name("step_marks", tests, NULL, NULL);

@@ -391,7 +391,7 @@ static void refused(void **state)
 	begin(&at);
 	run_until_done();
 	assert_int_equal(result.rc, -EBUSY);
-	assert_non_null(strstr(result.err.msg, "overlap a window of the session's schedule"));
+	assert_non_null(strstr(result.err.msg, "would overlap one of the session's schedule"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
