@@ -131,13 +131,55 @@ static void make_plan(struct gt_trigger *trigger)
 	trigger->plan.cycle = GT_MAX(request->cycle, gt_trigger_next_cycle(trigger, first));
 }
 
+static void say_late(struct gt_trigger *trigger, const struct gt_client_info *info, uint64_t step)
+{
+	struct gt_trigger_result result = { .late = true, .step = step };
+	uint64_t first = trigger->plan.first_step;
+	char who[32];
+
+	snprintf(who, sizeof(who),
+		 info->hello.rank_source == GT_RANK_NONE ? "process %u" : "rank %u",
+		 info->hello.rank_source == GT_RANK_NONE ? info->hello.pid : info->hello.rank);
+	if (step > first)
+		result.rc = gt_err_set(&result.err, -ETIME, "step %llu is over: %s is in step %llu",
+				       (unsigned long long)first, who, (unsigned long long)step);
+	else
+		result.rc = gt_err_set(
+			&result.err, -ETIME,
+			"step %llu is too near: %s is in step %llu, and the window would begin in "
+			"step %llu",
+			(unsigned long long)first, who, (unsigned long long)step,
+			(unsigned long long)gt_plan_begin(&trigger->plan));
+	decide_all(trigger, false); /* makes the answers forgotten */
+	finish(trigger, &result);
+}
+
+/* Who is past the beginning of the plan already. */
+static struct gt_client *find_past(const struct gt_trigger *trigger)
+{
+	for (size_t i = 0; i < trigger->collector->client_count; i++) {
+		struct gt_client *client = trigger->collector->clients[i];
+
+		if (has_steps(gt_client_info(client)) &&
+		    gt_client_step(client) > gt_plan_begin(&trigger->plan))
+			return client;
+	}
+	return NULL;
+}
+
 static void ask(struct gt_trigger *trigger)
 {
+	const struct gt_client *past;
 	bool any = false;
 	const char *why;
 	char words[128];
 
 	make_plan(trigger);
+	past = find_past(trigger);
+	if (past) {
+		say_late(trigger, gt_client_info(past), gt_client_step(past));
+		return;
+	}
 	why = conflict(trigger, words, sizeof(words));
 	if (why) {
 		fail(trigger, -EBUSY, why);
@@ -155,25 +197,13 @@ static void ask(struct gt_trigger *trigger)
 
 static void be_late(struct gt_trigger *trigger, const struct gt_client_info *info)
 {
-	struct gt_trigger_result result = { .late = true, .step = info->plan_step };
-	uint64_t first = trigger->plan.first_step;
-	char who[32];
-
-	/* Before the decision, which makes the answer forgotten. */
-	snprintf(who, sizeof(who),
-		 info->hello.rank_source == GT_RANK_NONE ? "process %u" : "rank %u",
-		 info->hello.rank_source == GT_RANK_NONE ? info->hello.pid : info->hello.rank);
-	decide_all(trigger, false);
-	if (trigger->request.at == GT_AT_SOON && ++trigger->attempt < ATTEMPTS) {
+	if (trigger->request.at == GT_AT_SOON && trigger->attempt + 1 < ATTEMPTS) {
+		trigger->attempt++;
+		decide_all(trigger, false);
 		ask(trigger);
 		return;
 	}
-	result.rc = gt_err_set(&result.err, -ETIME,
-			       "step %llu is too near: %s is in step %llu, and the window would "
-			       "begin in step %llu",
-			       (unsigned long long)first, who, (unsigned long long)result.step,
-			       (unsigned long long)gt_plan_begin(&trigger->plan));
-	finish(trigger, &result);
+	say_late(trigger, info, info->plan_step);
 }
 
 /* A rank that takes part without steps, and no helper of a process that does them. */

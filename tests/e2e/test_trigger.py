@@ -81,7 +81,7 @@ def test_refused(case):
     with session(case) as process:
         wait_for_steps(case)
         wait_for('step 10', lambda: sessions(case)[0]['step'] >= 10)
-        check('too near' in ask(case, 'trigger', '--at-step', '5', status=1)[1], 'step 5')
+        check('step 5 is over' in ask(case, 'trigger', '--at-step', '5', status=1)[1], 'step 5')
         check('on its way' not in ask(case, 'trigger', '--at-step', '+50000')[1], '+50000')
         check('on its way' in ask(case, 'trigger', status=1)[1], 'beside another one')
         check('no session is called' in ask(case, 'trigger', '-s', 'other', status=1)[1], 'other')

@@ -305,6 +305,36 @@ static void a_fixed_step_is_late(void **state)
 		assert_int_equal(committed(i)->active, 0);
 }
 
+/* Also where it would overlap a window that is over, or the schedule. */
+static void a_fixed_step_is_over(void **state)
+{
+	struct gt_trigger_request at = { .active = 1, .warmup = 1, .at = GT_AT_STEP, .step = 104 };
+
+	(void)state;
+	join();
+	begin(&soon);
+	take_all();
+	run_until_done();
+	wait_for_commit();
+	report_step(200, GT_STEP_API);
+	begin(&at);
+	run_until_done();
+	assert_int_equal(result.rc, -ETIME);
+	assert_true(result.late);
+	assert_non_null(strstr(result.err.msg, "step 104 is over: "));
+	assert_non_null(strstr(result.err.msg, " is in step 200"));
+	at.step = 200;
+	begin(&at);
+	run_until_done();
+	assert_int_equal(result.rc, -ETIME);
+	assert_non_null(strstr(result.err.msg, "step 200 is too near: "));
+	at.step = 300;
+	begin(&at);
+	take_all();
+	run_until_done();
+	assert_int_equal(result.rc, 0);
+}
+
 static void after_so_many(void **state)
 {
 	const struct gt_trigger_request after = { .active = 1, .at = GT_AT_AFTER, .step = 40 };
@@ -399,8 +429,13 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(all_take_it),   TEST(one_is_late),      TEST(a_fixed_step_is_late),
-		TEST(after_so_many), TEST(one_says_nothing), TEST(prepared),
+		TEST(all_take_it),
+		TEST(one_is_late),
+		TEST(a_fixed_step_is_late),
+		TEST(a_fixed_step_is_over),
+		TEST(after_so_many),
+		TEST(one_says_nothing),
+		TEST(prepared),
 		TEST(refused),
 	};
 
