@@ -101,6 +101,24 @@ static void explain_nothing(const struct run_report *report)
 	     report->last_step, (unsigned long long)first.steps_to_active);
 }
 
+/* Those that came have told of themselves. */
+static void explain_fewer(const struct run_report *report)
+{
+	const struct gt_schedule *sched = &report->options->schedule;
+	uint64_t came = 0;
+
+	for (size_t i = 0; i < report->file_count; i++)
+		came = GT_MAX(came, report->files[i].cycle);
+	if (report->options->quiet || !came || came >= sched->repeat)
+		return;
+	if (sched->capture)
+		say("%llu of %llu ranges came until tracing ended", (unsigned long long)came,
+		    (unsigned long long)sched->repeat);
+	else
+		say("%llu of %llu windows came: tracing ended in step %u", (unsigned long long)came,
+		    (unsigned long long)sched->repeat, report->last_step);
+}
+
 void run_explain(const struct run_report *report, bool never_began)
 {
 	const struct run_file *stepless = find_stepless(report);
@@ -122,4 +140,6 @@ void run_explain(const struct run_report *report, bool never_began)
 		 report->step_source < GT_STEP_NVTX)
 		warn("no NVTX range or mark is called like --step-range '%s': steps are by %s",
 		     report->options->step_range, gt_step_source_name(report->step_source));
+	if (!stepless && !report->said_left_out)
+		explain_fewer(report);
 }
