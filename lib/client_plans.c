@@ -23,11 +23,14 @@ void gt_client_decide(struct gt_client *client, bool commit)
 {
 	if (client->info.plan_state == GT_PLAN_NONE)
 		return;
-	client->plan_decided = !client->plan_new; /* else nobody knows of it yet */
-	client->plan_new = false;
-	client->plan_commit = commit && client->info.plan_state == GT_PLAN_TAKEN;
-	if (client->plan_commit)
-		client->info.awaited = client->plan;
+	if (client->plan_new) {
+		client->plan_new = false; /* nobody knows of it; the one before may be decided on */
+	} else {
+		client->plan_decided = true;
+		client->plan_commit = commit && client->info.plan_state == GT_PLAN_TAKEN;
+		if (client->plan_commit)
+			client->info.awaited = client->plan;
+	}
 	client->info.plan_state = GT_PLAN_NONE;
 	client->kicked = true;
 	gt_client_advance(client);

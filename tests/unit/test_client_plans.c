@@ -221,35 +221,93 @@ static void is_not_there_yet(void **state)
 	expect_nothing();
 }
 
-/* While a worker thread has the recorder, the process does not hear of it either. */
-static void waits_for_the_drain(void **state)
-{
-	uv_sem_t entered, leave;
+static uv_sem_t entered, leave;
 
-	(void)state;
+/* A worker thread has the recorder until end_drain(). */
+static void begin_drain(void)
+{
 	uv_sem_init(&entered, 0);
 	uv_sem_init(&leave, 0);
-	say_hello();
 	fake.entered = &entered;
 	fake.leave = &leave;
 	gt_client_tick(client);
 	uv_sem_wait(&entered);
+}
+
+static void end_drain(void)
+{
+	int drained = seen.drained;
+
+	fake.entered = NULL;
+	uv_sem_post(&leave);
+	owner_run_until(&seen.drained, drained + 2);
+	uv_sem_destroy(&entered);
+	uv_sem_destroy(&leave);
+}
+
+/* The process does not hear of it either. */
+static void waits_for_the_drain(void **state)
+{
+	(void)state;
+	say_hello();
+	begin_drain();
 	/* one that is taken back at once never was */
 	assert_true(gt_client_propose(client, &plan));
 	gt_client_decide(client, false);
 	assert_true(gt_client_propose(client, &plan));
 	expect_nothing();
 	assert_false(fake.held);
-	fake.entered = NULL;
-	uv_sem_post(&leave);
-	owner_run_until(&seen.drained, 3);
+	end_drain();
 	expect_plan(2);
 	expect_nothing();
 	assert_true(fake.held);
 	gt_client_decide(client, false);
 	run_a_drain();
-	uv_sem_destroy(&entered);
-	uv_sem_destroy(&leave);
+}
+
+static void take_one(void)
+{
+	say_hello();
+	assert_true(gt_client_propose(client, &plan));
+	expect_plan(2);
+	answer(GT_WHAT_PLAN_TAKEN, plan_id);
+	owner_run_until(&seen.answers, 1);
+}
+
+/* What is decided of one holds, whatever becomes of the next one meanwhile. */
+static void decisions_wait_for_the_drain(void **state)
+{
+	(void)state;
+	take_one();
+	begin_drain();
+	gt_client_decide(client, false);
+	assert_true(gt_client_propose(client, &plan));
+	gt_client_decide(client, false);
+	assert_true(gt_client_propose(client, &plan));
+	end_drain();
+	expect_cancel(2);
+	expect_plan(2);
+	expect_nothing();
+	assert_true(fake.held);
+	gt_client_decide(client, false);
+	run_a_drain();
+}
+
+static void a_commit_waits_for_the_drain(void **state)
+{
+	static const struct gt_plan next = { .cycle = 3, .first_step = 80, .active = 1 };
+
+	(void)state;
+	take_one();
+	begin_drain();
+	gt_client_decide(client, true);
+	assert_true(gt_client_propose(client, &next));
+	gt_client_decide(client, false);
+	end_drain();
+	expect_nothing();
+	assert_false(fake.held);
+	assert_int_equal(gt_client_info(client)->plans.list[0].first_step, 40);
+	assert_int_equal(gt_client_info(client)->awaited.first_step, 40);
 }
 
 int main(void)
@@ -261,6 +319,8 @@ int main(void)
 		OWNER_TEST(dies_before_it_is_decided),
 		OWNER_TEST(is_not_there_yet),
 		OWNER_TEST(waits_for_the_drain),
+		OWNER_TEST(decisions_wait_for_the_drain),
+		OWNER_TEST(a_commit_waits_for_the_drain),
 		OWNER_TEST(awaited),
 		OWNER_TEST(dies_before_its_window),
 	};
