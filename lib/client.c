@@ -250,6 +250,13 @@ int gt_client_new(struct gt_client **ret, uint64_t id, uv_loop_t *loop, int fd,
 				  "process %d runs as user %u, not as %u: it is not traced",
 				  cred->pid, cred->uid, config->uid);
 	}
+	/* It has no number here, by which its end could be seen, or a signal sent. */
+	if (cred->pid <= 0) {
+		close(fd);
+		return gt_err_set(err, -ESRCH,
+				  "a process of another container (PID namespace) is not traced: "
+				  "gtrace is to run inside of that");
+	}
 	client = calloc(1, sizeof(*client));
 	if (!client) {
 		close(fd);

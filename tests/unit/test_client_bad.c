@@ -20,18 +20,34 @@ static void expect_refusal(const char *want)
 	assert_true(recv(peer, seen.log, 1, 0) <= 0);
 }
 
-static void another_user(void **state)
+static void expect_no_client(int error)
 {
 	int peer_of_good = peer;
 	struct gt_client *good = client;
 
-	(void)state;
-	config.uid = geteuid() + 1;
-	assert_int_equal(owner_connect(geteuid()), -EPERM);
+	assert_int_equal(owner_connect(geteuid()), error);
 	assert_true(recv(peer, seen.log, 1, 0) <= 0);
 	close(peer);
 	peer = peer_of_good;
 	client = good;
+}
+
+static void another_user(void **state)
+{
+	(void)state;
+	config.uid = geteuid() + 1;
+	expect_no_client(-EPERM);
+}
+
+/* 0 in SO_PEERCRED: it has no number here. A signal to 0 would be one to our own group. */
+static void outside_of_the_pid_namespace(void **state)
+{
+	pid_t good = process;
+
+	(void)state;
+	process = 0;
+	expect_no_client(-ESRCH);
+	process = good;
 }
 
 static void garbage(void **state)
@@ -189,14 +205,23 @@ static void leaks_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		OWNER_TEST(another_user),    OWNER_TEST(garbage),
-		OWNER_TEST(too_short),       OWNER_TEST(oversized),
-		OWNER_TEST(other_version),   OWNER_TEST(wrong_size),
-		OWNER_TEST(unknown_type),    OWNER_TEST(log_that_is_longer_than_itself),
-		OWNER_TEST(no_hello),        OWNER_TEST(hello_without_arena),
-		OWNER_TEST(hello_with_many), OWNER_TEST(descriptor_with_another),
-		OWNER_TEST(two_hellos),      OWNER_TEST(arena_lies),
-		OWNER_TEST(floods_the_log),  OWNER_TEST(leaks_nothing),
+		OWNER_TEST(another_user),
+		OWNER_TEST(outside_of_the_pid_namespace),
+		OWNER_TEST(garbage),
+		OWNER_TEST(too_short),
+		OWNER_TEST(oversized),
+		OWNER_TEST(other_version),
+		OWNER_TEST(wrong_size),
+		OWNER_TEST(unknown_type),
+		OWNER_TEST(log_that_is_longer_than_itself),
+		OWNER_TEST(no_hello),
+		OWNER_TEST(hello_without_arena),
+		OWNER_TEST(hello_with_many),
+		OWNER_TEST(descriptor_with_another),
+		OWNER_TEST(two_hellos),
+		OWNER_TEST(arena_lies),
+		OWNER_TEST(floods_the_log),
+		OWNER_TEST(leaks_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
