@@ -155,7 +155,7 @@ static bool read_environment(void)
 /* ---- fork and exit ---- */
 
 static bool forks_traced; /* the process that forks is traced */
-static bool was_forked;   /* from a traced process, and nothing since */
+static bool was_forked;   /* from a traced process, or a child of such a one */
 
 static void before_fork(void)
 {
@@ -167,7 +167,7 @@ static void in_child(void)
 {
 	memset(&inj_live, 0, sizeof(inj_live));
 	inj_transport_forget();
-	was_forked = forks_traced && !inj_nsight();
+	was_forked |= forks_traced && !inj_nsight();
 }
 
 void inj_say_forked(void)

@@ -195,6 +195,10 @@ for step in range(10):
     gtrace.step()
 for child in range(3):
     if not os.fork():
+        for generation in range(int(sys.argv[2])):
+            if os.fork():
+                os.wait()
+                os._exit(0)
         for step in range(int(sys.argv[1])):
             gtrace.step()
         os._exit(0)
@@ -203,10 +207,10 @@ for child in range(3):
 '''
 
 
-@each(that_step=[5, 1], that_do_not=[0, 0])
-def test_forked_children(case, steps, lines):
+@each(that_step=[5, 0, 1], that_do_not=[0, 0, 0], of_children=[5, 2, 1])
+def test_forked_children(case, steps, generations, lines):
     """They are not traced, and the first of those that would be says so."""
-    result = case.gtrace([], [*case.python(), '-c', FORKS, str(steps)])
+    result = case.gtrace([], [*case.python(), '-c', FORKS, str(steps), str(generations)])
     check_equal(result.trace().expect_complete().step_numbers(), [3, 4, 5], 'steps')
     check_equal(result.stderr.count('forked from a traced one'), lines, 'lines')
 
