@@ -178,6 +178,8 @@ static void note_place(struct gt_recorder *rec, const struct gt_launch *launch,
 	}
 }
 
+static void give_up_orphan(struct gt_recorder *rec, const struct gt_orphan *orphan);
+
 static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 {
 	struct gt_window *window = gt_windows_by_id(rec, launch->window);
@@ -185,12 +187,18 @@ static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 	struct gt_orphan *orphan;
 
 	while ((orphan = gt_ring_find(&rec->orphans, correlation))) {
+		bool stale = window && is_stale(&orphan->record, launch);
+
+		if (stale)
+			give_up_orphan(rec, orphan);
 		gt_ring_unlink(&rec->orphans, orphan);
+		if (stale)
+			continue;
 		note_place(rec, launch, &orphan->record.op);
-		if (!window)
-			note_work(launch, &orphan->record);
-		else if (!is_stale(&orphan->record, launch))
+		if (window)
 			match(rec, window, launch, &orphan->record);
+		else
+			note_work(launch, &orphan->record);
 	}
 }
 

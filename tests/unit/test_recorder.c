@@ -327,6 +327,31 @@ static void correlation_reused(void **state)
 	assert_int_equal(fake_traces[1].gpu_count, 2);
 }
 
+/* Work whose launch is lost does not become that of a much later one with the same id. */
+static void correlation_reused_within_a_window(void **state)
+{
+	const struct gt_trace *trace;
+
+	(void)state;
+	start();
+	steps_to(2);
+	ab_launch(&ab, MAIN, 2, 1000, AB_MS(21));
+	ab_kernel(&ab, 1000, AB_MS(22));
+	ab_kernel(&ab, 7, AB_MS(22));
+	ab_flush(&ab);
+	drain(25);
+	ab_launch(&ab, MAIN, 2, 7, AB_MS(20000));
+	ab_kernel(&ab, 7, AB_MS(20001));
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 20050);
+	phase(GT_WHAT_OFF, 0, 0, 20055);
+	drain(20060);
+	trace = only_trace();
+	assert_int_equal(trace->gpu_count, 3);
+	assert_int_equal(trace->health.gpu_without_launch, 1);
+	assert_string_equal(trace->reason, "1 GPU record has no launch");
+}
+
 static void attached_later(void **state)
 {
 	struct gt_msg_phase msg = { .what = GT_WHAT_ATTACHED, .cupti_version = 28 };
@@ -382,6 +407,7 @@ int main(void)
 		TEST(many_windows),
 		TEST(correlation_wraps),
 		TEST(correlation_reused),
+		TEST(correlation_reused_within_a_window),
 		TEST(attached_later),
 		TEST(records_before_their_sizes),
 	};
