@@ -1,6 +1,7 @@
 /*
  * window.c - from the program's steps to windows: when CUPTI is switched on and off, and what the
- * collector is told. All of it on the control thread.
+ * collector is told. All of it on the control thread, but for inj_cupti_on(), which the program's
+ * thread calls within cuInit(), too.
  */
 #include "control.h"
 #include "cupti_api.h"

@@ -187,11 +187,11 @@ static void ask(struct gt_trigger *trigger)
 	}
 	trigger->state = GT_TRIGGER_ASK;
 	trigger->end_ms = uv_now(trigger->timer.loop) + ANSWER_MS;
+	/* Before it: who cannot be told answers at once. */
+	uv_timer_start(&trigger->timer, on_timer, ANSWER_MS, 0);
 	for (size_t i = trigger->collector->client_count; i-- > 0;)
 		any |= gt_client_propose(trigger->collector->clients[i], &trigger->plan);
-	if (any)
-		uv_timer_start(&trigger->timer, on_timer, ANSWER_MS, 0);
-	else
+	if (!any)
 		fail(trigger, -ESRCH, "no process is traced any more");
 }
 

@@ -150,7 +150,7 @@ static void ends_before_its_gpu(void **state)
 	finish(false, 41);
 	assert_int_equal(report.closed[0].losses, 1);
 	assert_string_equal(report.closed[0].why,
-			    "1 launches were not done by the GPU when the program ended");
+			    "1 launch was not done by the GPU when the program ended");
 }
 
 /* The same some steps behind the window, which waited so long. */
@@ -169,7 +169,7 @@ static void ends_later_before_its_gpu(void **state)
 	ab_flush(&ab);
 	finish(false, 70);
 	assert_string_equal(report.closed[0].why,
-			    "1 launches were not done by the GPU when the program ended");
+			    "1 launch was not done by the GPU when the program ended");
 }
 
 /* Its last step is no whole one either: an exception, or nothing but the end of the program. */
