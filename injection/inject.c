@@ -11,10 +11,12 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ARENA_DEFAULT_BYTES (UINT64_C(64) << 20)
@@ -43,6 +45,32 @@ bool inj_recording(void)
 
 /* ---- saying something ---- */
 
+/*
+ * On the program's stderr, without the signal that a closed pipe or a limit on file sizes would
+ * bring.
+ */
+static void say(const char *line, size_t len)
+{
+	const struct timespec now = { 0 };
+	sigset_t risen, before, given;
+
+	sigemptyset(&risen);
+	sigaddset(&risen, SIGPIPE);
+	sigaddset(&risen, SIGXFSZ);
+	if (sigpending(&before) || pthread_sigmask(SIG_BLOCK, &risen, &given))
+		return;
+	if (write(STDERR_FILENO, line, len) < 0 && (errno == EPIPE || errno == EFBIG)) {
+		/* What waited before is the program's. */
+		if (sigismember(&before, SIGPIPE))
+			sigdelset(&risen, SIGPIPE);
+		if (sigismember(&before, SIGXFSZ))
+			sigdelset(&risen, SIGXFSZ);
+		while (sigtimedwait(&risen, NULL, &now) < 0 && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &given, NULL);
+}
+
 void inj_log(enum gt_log_level level, const char *fmt, ...)
 {
 	struct gt_msg_log msg = { .level = level };
@@ -62,8 +90,7 @@ void inj_log(enum gt_log_level level, const char *fmt, ...)
 		return;
 	len = snprintf(line, sizeof(line), "gtrace: %s%s\n",
 		       level == GT_LOG_WARN ? "warning: " : "", msg.text);
-	if (write(STDERR_FILENO, line, (size_t)len) < 0)
-		return; /* nobody is left to tell */
+	say(line, (size_t)len);
 }
 
 /* ---- the environment ---- */
