@@ -352,5 +352,6 @@ void inj_control_exit(void)
 		      atomic_load_explicit(&inj_live.armed, memory_order_relaxed) ||
 		      atomic_load(&inj_arena->request) != atomic_load(&inj_live.done)))
 		inj_control_wait(inj_control_post(), EXIT_WAIT_MS);
+	atomic_store_explicit(&inj_arena->ended, 1, memory_order_release);
 	inj_transport_send(GT_MSG_BYE, &bye, sizeof(bye), 0);
 }

@@ -156,6 +156,11 @@ uint32_t gt_arena_step(const struct gt_arena *arena)
 	return atomic_load_explicit(&arena_hdr(arena)->step, memory_order_acquire);
 }
 
+bool gt_arena_has_ended(const struct gt_arena *arena)
+{
+	return atomic_load_explicit(&arena_hdr(arena)->ended, memory_order_acquire) != 0;
+}
+
 void gt_arena_wake(const struct gt_arena *arena)
 {
 	_Atomic uint32_t *request = &arena_hdr(arena)->request;

@@ -53,6 +53,9 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret);
 /* The step the process is in now. */
 uint32_t gt_arena_step(const struct gt_arena *arena);
 
+/* The process has come to its orderly end. */
+bool gt_arena_has_ended(const struct gt_arena *arena);
+
 /* Wake the process's control thread: there is a message for it. Any thread. */
 void gt_arena_wake(const struct gt_arena *arena);
 

@@ -180,6 +180,7 @@ void gt_client_advance(struct gt_client *client)
 		return;
 	if (!client->gone)
 		gt_client_follow_plans(client);
+	client->orderly |= client->gone && gt_recorder_has_ended(client->recorder);
 	client->finishing = client->gone;
 	client->kicked = false;
 	client->flush_due = client->info.open_cycle &&

@@ -196,6 +196,11 @@ uint32_t gt_recorder_step(const struct gt_recorder *rec)
 	return gt_arena_step(rec->arena);
 }
 
+bool gt_recorder_has_ended(const struct gt_recorder *rec)
+{
+	return gt_arena_has_ended(rec->arena);
+}
+
 void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns)
 {
 	atomic_store(&rec->stopped_ns, now_ns);

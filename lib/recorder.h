@@ -107,6 +107,8 @@ const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec);
 void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns);
 /* The step it is in at this moment: */
 uint32_t gt_recorder_step(const struct gt_recorder *rec);
+/* The process has come to its orderly end, as its arena says. */
+bool gt_recorder_has_ended(const struct gt_recorder *rec);
 /* Have the process look at its messages at once. */
 void gt_recorder_wake(const struct gt_recorder *rec);
 

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 8
+#define GT_WIRE_VERSION 9
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -251,6 +251,7 @@ struct gt_arena_hdr {
 	/* A counter, and a futex: who adds to it wakes the control thread. */
 	_Atomic uint32_t request;
 	_Atomic uint32_t forked; /* the target's: what only forked from it has been told of */
+	_Atomic uint32_t ended;  /* in order, as BYE says where there is still a socket */
 };
 
 _Static_assert(sizeof(struct gt_msg_hdr) == 16, "wire ABI");

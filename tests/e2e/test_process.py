@@ -224,6 +224,14 @@ def test_all_descriptors_closed(case, step):
         result.trace(name).expect_checked()
 
 
+def test_end_without_descriptors(case):
+    """Within a window: its end was in order, as the arena says."""
+    result = case.gtrace(['--active', 100], case.train('--close-at', 4, off=(), gone=False))
+    trace = result.trace().expect_checked().expect_complete()
+    check_equal(trace.step_numbers(), list(range(3, 11)), 'steps')
+    check('killed' not in result.stderr, result)
+
+
 def test_exec_keeps_the_pid(case):
     """Of the two programs in one process only the second one uses the GPU."""
     trace = case.gtrace(['-n', 'x'], ['sh', '-c', 'exec "$@"', 'sh', *case.train()]).trace()

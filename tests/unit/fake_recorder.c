@@ -92,6 +92,12 @@ uint32_t gt_recorder_step(const struct gt_recorder *rec)
 	return fake.report.step;
 }
 
+bool gt_recorder_has_ended(const struct gt_recorder *rec)
+{
+	(void)rec;
+	return fake.ended;
+}
+
 void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns)
 {
 	(void)rec;

@@ -22,6 +22,7 @@ struct fake_recorder {
 	int alive;        /* recorders */
 	uint32_t rank;    /* the last one told */
 	enum gt_end end;  /* the last finish */
+	bool ended;       /* the process, in order: its arena says so */
 	bool flush_due;   /* the last drain */
 	bool busy;        /* in a worker thread */
 	bool interleaved; /* something else was called meanwhile */

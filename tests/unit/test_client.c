@@ -74,6 +74,19 @@ static void killed(void **state)
 	assert_int_equal(fake.end, GT_END_DIED);
 }
 
+/* It has closed the socket, as daemons do, but not its arena. */
+static void ended_without_a_word(void **state)
+{
+	(void)state;
+	peer_send_hello(peer);
+	owner_run_until(&seen.drained, 1);
+	fake.ended = true;
+	owner_end_process();
+	owner_run_until(&seen.gone, 1);
+	assert_int_equal(fake.end, GT_END_ORDERLY);
+	assert_int_equal(seen.info.end, GT_CLIENT_ENDED);
+}
+
 /* All that it said before its end counts, though nobody had time to listen. */
 static void short_life(void **state)
 {
@@ -304,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		OWNER_TEST(whole_life),
 		OWNER_TEST(killed),
+		OWNER_TEST(ended_without_a_word),
 		OWNER_TEST(short_life),
 		OWNER_TEST(closes_socket),
 		OWNER_TEST(ends_without_reading),
