@@ -137,6 +137,16 @@ uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_r
 	return innermost ? innermost->external_id : 0;
 }
 
+/* Does it return when all is done that was launched before? */
+static bool is_device_sync(const struct gt_recorder *rec, const struct gt_ev_call *ev)
+{
+	struct gt_str name = gt_names_get(&rec->names, ev->name_id);
+
+	return ev->klass == GT_CALL_SYNC && !(ev->flags & GT_CALL_FAILED) &&
+	       (gt_str_equal(name, GT_STR("cudaDeviceSynchronize")) ||
+		gt_str_equal(name, GT_STR("cuCtxSynchronize")));
+}
+
 static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,
 		    uint32_t tid, const struct gt_ev_call *ev)
 {
@@ -167,6 +177,8 @@ static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt
 		launch.external_id = gt_rec_enclosing_id(launch.range, launch.step, tid);
 		window->last_ns = GT_MAX(window->last_ns, ev->end_ns);
 	}
+	if (is_device_sync(rec, ev))
+		rec->synced_ns = GT_MAX(rec->synced_ns, ev->ev.time_ns);
 	gt_rec_heard(rec, ev->correlation);
 	/* Of a recording without steps the file says that it ended. */
 	rec->late_calls += !window && rec->cached_late && !rec->whole_mode;

@@ -97,6 +97,17 @@ static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_l
 	}
 }
 
+/*
+ * A graph may have no kernels: nothing is launched after it, whose work would prove it, but the GPU
+ * is done with it. Of several it may as well be CUPTI that says nothing.
+ */
+static bool has_none(const struct gt_recorder *rec, const struct gt_window *window,
+		     const struct gt_launch *launch)
+{
+	return launch->graph && !launch->untimed && launch->end_ns <= rec->synced_ns &&
+	       window->worked && launch->entry.correlation == window->newest;
+}
+
 /* A launch leaves the ring, or its window ends: what can be said of it now? */
 static void conclude(struct gt_recorder *rec, struct gt_launch *launch)
 {
@@ -108,8 +119,8 @@ static void conclude(struct gt_recorder *rec, struct gt_launch *launch)
 		else if (!launch->worked)
 			window->waiting--;
 		if (!launch->written) {
-			/* A graph may have no kernels; a later launch's work proves it. */
-			if (launch->untimed || !has_all(rec, launch))
+			if (launch->untimed ||
+			    !(has_all(rec, launch) || has_none(rec, window, launch)))
 				window->launches_without_gpu++;
 			window->untimed += launch->untimed;
 			gt_window_call(rec, window, launch, false, false);

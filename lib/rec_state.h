@@ -202,6 +202,7 @@ struct gt_recorder {
 	uint64_t now_ns;
 	uint64_t gpu_ops;
 	uint64_t newest_kernel_ns; /* its start; copies can be ahead, on their stream */
+	uint64_t synced_ns;        /* what was launched before is done */
 	uint64_t bad_records;
 	uint64_t late_calls;   /* of windows whose files were complete */
 	uint64_t late_records; /* GPU work of windows whose files were closed */

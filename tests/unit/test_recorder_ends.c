@@ -135,6 +135,55 @@ static void ends_in_the_window(void **state)
 	assert_int_equal(only_trace()->gpu_count, 1);
 }
 
+static void wait_for_device(uint32_t correlation, double ms)
+{
+	ab_string(&ab, MAIN, 50, "cudaDeviceSynchronize");
+	ab_call(&ab, (struct ab_call){ .tid = MAIN,
+				       .step = 3,
+				       .correlation = correlation,
+				       .name_id = 50,
+				       .klass = GT_CALL_SYNC,
+				       .start_ns = AB_MS(ms) });
+}
+
+static void end_with_graphs(uint32_t count, bool waits)
+{
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	ab_kernel(&ab, 1, AB_MS(33));
+	for (uint32_t i = 0; i < count; i++)
+		graph(3, 2 + i, 7, 34 + i);
+	if (waits)
+		wait_for_device(2 + count, 38);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	finish(false, 41);
+}
+
+/* Nothing comes after it that would prove that it has no work, but the program waited for it. */
+static void ends_with_an_empty_graph(void **state)
+{
+	(void)state;
+	end_with_graphs(1, true);
+	assert_true(only_trace()->health.complete);
+}
+
+/* It may as well be CUPTI that says nothing: the first is proved by nothing. */
+static void ends_with_silent_graphs(void **state)
+{
+	(void)state;
+	end_with_graphs(2, true);
+	assert_string_equal(report.closed[0].why, "1 launch has no GPU record");
+}
+
+static void ends_with_a_graph_that_may_run(void **state)
+{
+	(void)state;
+	end_with_graphs(1, false);
+	assert_string_equal(report.closed[0].why, "1 launch has no GPU record");
+}
+
 /* It does not wait for its GPU: CUPTI, told to, hands over what has not begun. */
 static void ends_before_its_gpu(void **state)
 {
@@ -560,6 +609,9 @@ int main(void)
 		TEST(graph_without_records),
 		TEST(graph_as_one_record),
 		TEST(ends_in_the_window),
+		TEST(ends_with_an_empty_graph),
+		TEST(ends_with_silent_graphs),
+		TEST(ends_with_a_graph_that_may_run),
 		TEST(ends_before_its_gpu),
 		TEST(ends_later_before_its_gpu),
 		TEST(ends_in_the_last_step),
