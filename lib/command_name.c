@@ -5,37 +5,38 @@
 /* Programs and Python modules that run the command on their command line. */
 static const struct launcher {
 	const char *name;
-	int operands; /* of its own, before the command */
+	int operands;       /* of its own, before the command */
+	const char *valued; /* its options with a value behind them; NULL: not known here */
 } launchers[] = {
-	{ "torchrun", 0 },
-	{ "torch.distributed.run", 0 },
-	{ "torch.distributed.launch", 0 },
-	{ "accelerate", 1 }, /* "launch" */
-	{ "accelerate.commands.launch", 0 },
-	{ "deepspeed", 0 },
-	{ "deepspeed.launcher.runner", 0 },
-	{ "horovodrun", 0 },
-	{ "composer", 0 },
-	{ "mpirun", 0 },
-	{ "mpiexec", 0 },
-	{ "orterun", 0 },
-	{ "prterun", 0 },
-	{ "srun", 0 },
-	{ "env", 0 },
-	{ "nice", 0 },
-	{ "nohup", 0 },
-	{ "setsid", 0 },
-	{ "stdbuf", 0 },
-	{ "sudo", 0 },
-	{ "time", 0 },
-	{ "numactl", 0 },
-	{ "ionice", 0 },
-	{ "taskset", 1 },
-	{ "timeout", 1 },
-	{ "uv", 1 }, /* "run" */
-	{ "poetry", 1 },
-	{ "conda", 1 },
-	{ "pixi", 1 },
+	{ "torchrun", 0, NULL },
+	{ "torch.distributed.run", 0, NULL },
+	{ "torch.distributed.launch", 0, NULL },
+	{ "accelerate", 1, NULL }, /* "launch" */
+	{ "accelerate.commands.launch", 0, NULL },
+	{ "deepspeed", 0, NULL },
+	{ "deepspeed.launcher.runner", 0, NULL },
+	{ "horovodrun", 0, NULL },
+	{ "composer", 0, NULL },
+	{ "mpirun", 0, NULL },
+	{ "mpiexec", 0, NULL },
+	{ "orterun", 0, NULL },
+	{ "prterun", 0, NULL },
+	{ "srun", 0, NULL },
+	{ "env", 0, "-u --unset -C --chdir" },
+	{ "nice", 0, "-n --adjustment" },
+	{ "nohup", 0, "" },
+	{ "setsid", 0, "" },
+	{ "stdbuf", 0, "-i --input -o --output -e --error" },
+	{ "sudo", 0, NULL },
+	{ "time", 0, "-f --format -o --output" },
+	{ "numactl", 0, NULL },
+	{ "ionice", 0, "-c --class -n --classdata -p --pid -P --pgid -u --uid" },
+	{ "taskset", 1, "" },
+	{ "timeout", 1, "-k --kill-after -s --signal" },
+	{ "uv", 1, NULL }, /* "run" */
+	{ "poetry", 1, NULL },
+	{ "conda", 1, NULL },
+	{ "pixi", 1, NULL },
 };
 
 static const char *base_name(const char *path)
@@ -111,10 +112,28 @@ static bool takes_two(const char *word)
 	       (ends_with(word, "mca") || !strcmp(word, "-genv") || !strcmp(word, "-env"));
 }
 
+/* Is the word behind this option its value? Where that is not known, unless it is a path. */
+static bool takes_value(const struct launcher *launcher, const char *option, const char *behind)
+{
+	size_t len = strlen(option);
+
+	if (!behind || strchr(option, '='))
+		return false;
+	if (!launcher->valued)
+		return *behind != '-' && !strchr(behind, '/');
+	for (const char *at = launcher->valued; *at; at += strspn(at, " ")) {
+		size_t word = strcspn(at, " ");
+
+		if (word == len && !strncmp(at, option, len))
+			return true;
+		at += word;
+	}
+	return false;
+}
+
 /*
- * To the command in a launcher's arguments. Which of its options take a value is not known: scripts
- * and interpreters are told by their names; failing that, a word behind an option without '=' is
- * taken for its value unless it is a path. False when there is none.
+ * To the command in a launcher's arguments. Scripts and interpreters are told by their names; other
+ * commands by their place. False when there is none.
  */
 static bool walk_launcher(struct walk *walk, const struct launcher *launcher)
 {
@@ -137,8 +156,7 @@ static bool walk_launcher(struct walk *walk, const struct launcher *launcher)
 		} else if (takes_two(*arg)) {
 			arg += arg[1] ? 1 + (arg[2] != NULL) : 0;
 		} else if (**arg == '-') {
-			if (!strchr(*arg, '=') && arg[1] && *arg[1] != '-' && !strchr(arg[1], '/'))
-				arg++;
+			arg += takes_value(launcher, *arg, arg[1]);
 		} else if (!strchr(*arg, '=') && !operands--) { /* not env's NAME=VALUE */
 			walk_to(walk, arg, false);
 			return true;
@@ -185,9 +203,15 @@ static bool walk_shell(struct walk *walk)
 {
 	char *const *arg;
 
-	for (arg = walk->rest; *arg && **arg == '-'; arg++)
-		if ((*arg)[1] != '-' && strchr(*arg, 'c'))
+	for (arg = walk->rest; *arg && (**arg == '-' || **arg == '+'); arg++) {
+		bool is_long = (*arg)[1] == '-';
+
+		if (!is_long && **arg == '-' && strchr(*arg, 'c'))
 			return false;
+		/* -o pipefail, -euo pipefail, +O extglob */
+		if (arg[1] && (is_long ? ends_with(*arg, "file") : strpbrk(*arg, "oO") != NULL))
+			arg++;
+	}
 	if (!*arg)
 		return false;
 	walk_to(walk, arg, false);
