@@ -12,7 +12,7 @@ static struct {
 	const char *python;
 	const char *output_dir;
 	uint64_t timeout_s;
-} wanted = { .python = "python3", .timeout_s = 5 };
+} wanted = { .timeout_s = 5 };
 
 static const struct opt opts[] = {
 	OPT_FLAG(0, "json", &wanted.json, "print it as JSON"),
@@ -60,7 +60,8 @@ int cmd_doctor(int argc, char **argv)
 		die(STATUS_FAILURE, "%s", err.msg);
 	doctor.signals = &signals;
 	doctor.timeout_ms = (int)wanted.timeout_s * 1000;
-	doctor.python = wanted.python;
+	doctor.python = wanted.python ? wanted.python : "python3";
+	doctor.python_is_wanted = wanted.python;
 	doctor.output_dir = wanted.output_dir ? wanted.output_dir : getenv(GT_ENV_OUTPUT_DIR);
 	if (!doctor.output_dir || !*doctor.output_dir)
 		doctor.output_dir = ".";

@@ -412,7 +412,9 @@ static void launch(struct run *run)
 		give_up(run, &err);
 	clean_up(run);
 	die(rc == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "run: %s%s%s", err.msg,
-	    is_script(command) ? "; a script is for its interpreter: gtrace run -- python " : "",
+	    is_script(command) ? "; a script is for its interpreter: gtrace run -- python "
+	    : *command == '-'  ? "; options of gtrace stand before --"
+			       : "",
 	    is_script(command) ? command : "");
 }
 

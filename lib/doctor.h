@@ -30,9 +30,10 @@ enum gt_doctor_gpu { GT_DOCTOR_GPU_NONE, GT_DOCTOR_GPU_BROKEN, GT_DOCTOR_GPU_WOR
 
 struct gt_doctor { /* { 0 } but for the first ones */
 	struct gt_signals *signals;
-	int timeout_ms;     /* of each child */
-	const char *root;   /* where /proc, /sys and /dev are looked for; "" unless in a test */
-	const char *python; /* the interpreter to look at */
+	int timeout_ms;        /* of each child */
+	const char *root;      /* where /proc, /sys and /dev are looked for; "" unless in a test */
+	const char *python;    /* the interpreter to look at */
+	bool python_is_wanted; /* rather than looked for */
 	const char *output_dir;
 
 	int signal;  /* asked this process to end; the rest was not looked at */

@@ -194,8 +194,12 @@ void gt_doctor_python(struct gt_doctor *doctor)
 	}
 	if (gt_doctor_child(doctor, "python.program", &child, become_python, &call)) {
 		if (gt_doctor_value(&child, "absent", why, sizeof(why))) {
-			gt_doctor_add(doctor, "python.program", GT_DOCTOR_OK, "no %s here: %s",
-				      doctor->python, why);
+			gt_doctor_add(doctor, "python.program",
+				      doctor->python_is_wanted ? GT_DOCTOR_WARNING : GT_DOCTOR_OK,
+				      "no %s here: %s", doctor->python, why);
+			if (doctor->python_is_wanted)
+				gt_doctor_fix(doctor, "name the interpreter of your program with "
+						      "--python");
 		} else if (!gt_doctor_value(&child, "version", why, sizeof(why))) {
 			gt_doctor_add(doctor, "python.program", GT_DOCTOR_WARNING, "%s %s",
 				      doctor->python,

@@ -6,4 +6,5 @@ chmod +x lost broken
 try gtrace run -- ./folder
 try gtrace run -- ./lost
 try gtrace run -- train.py
+try gtrace run -- --active 3 true
 try gtrace run -q -- ./broken # as execvp(3): run by the shell
