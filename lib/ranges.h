@@ -52,6 +52,7 @@ struct gt_range {
 	uint8_t kind;        /* enum gt_range_kind */
 	bool op;             /* an operator of torch, also one that was pushed: see torch_nvtx.h */
 	bool op_inner;       /* an operator was called in it */
+	bool cut;            /* of a step: its window ends before it does */
 	int64_t op_sequence; /* operators; as struct gt_ev_op has them */
 	uint32_t op_thread;
 	uint32_t op_fwd_thread;

@@ -95,6 +95,21 @@ void gt_window_numbers(const struct gt_window *window, uint64_t *ret_first, uint
 	*ret_last = window->own_steps ? window->top_step : window->last_step;
 }
 
+/*
+ * Whether a step that the mark 'next' (NULL: none) follows goes on behind its window: it ended by
+ * no mark, of its own or of the window. A captured range without marks is one step, and whole.
+ */
+static bool is_cut(const struct gt_recorder *rec, const struct gt_window *window,
+		   const struct gt_step_mark *next)
+{
+	const struct gt_step_mark *end = gt_steps_after(&rec->steps, window->last_step);
+
+	if (window->id == GT_WHOLE_ID || (window->own_steps && !rec->own_steps.count))
+		return false;
+	return !(next && next->time_ns <= window->end_ns) &&
+	       !(end && end->time_ns <= window->end_ns);
+}
+
 /* Close the steps before 'until' whose end is marked; all when the window is 'over'. */
 static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint64_t until,
 			bool over)
@@ -120,12 +135,13 @@ static void close_steps(struct gt_recorder *rec, struct gt_window *window, uint6
 		struct gt_range *range = window->steps[i];
 
 		next = marks ? gt_steps_after(marks, range->step) : NULL;
-		if (over || (range->step < until && next))
-			gt_ranges_close(&rec->ranges, range,
-					next ? GT_MIN(next->time_ns, window->end_ns)
-					     : window->end_ns);
-		else
+		if (!over && (range->step >= until || !next)) {
 			window->steps[kept++] = range;
+			continue;
+		}
+		range->cut = is_cut(rec, window, next);
+		gt_ranges_close(&rec->ranges, range,
+				next ? GT_MIN(next->time_ns, window->end_ns) : window->end_ns);
 	}
 	window->step_count = kept;
 }

@@ -114,6 +114,7 @@ int gt_trace_range(struct gt_trace *trace, const struct gt_trace_range *range)
 	p = gt_json_put_u64(p, range->external_id);
 	if (range->domain.len)
 		p = gt_json_put_str(GT_JSON_PUT(p, ",\"domain\":"), range->domain);
+	p = range->cut ? GT_JSON_PUT(p, ",\"cut\":true") : p;
 	p = range->inputs.len ? gt_trace_put_inputs(trace, p, range->inputs) : p;
 	if (!p)
 		return trace->error;

@@ -88,6 +88,7 @@ struct gt_trace_range { /* NVTX range or step */
 	bool process_range; /* start/end range: may overlap, lanes of its own */
 	bool is_step;       /* name is "ProfilerStep#N"; no other range may be called so: it gets a
 			     * blank in front, since readers abort on it */
+	bool cut;           /* of a step: the trace ends before it does */
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct gt_str name;

@@ -48,6 +48,7 @@ static void assert_step(const char *name, double from_ms, double to_ms)
 	assert_true(range->range.is_step);
 	assert_int_equal(range->range.start_ns, AB_MS(from_ms));
 	assert_int_equal(range->range.end_ns, AB_MS(to_ms));
+	assert_false(range->range.cut); /* the range ends it */
 }
 
 static uint64_t id_of(const char *name)
@@ -337,7 +338,9 @@ static void killed_within(void **state)
 	drain(25);
 	finish(true, 30);
 	assert_non_null(range_of(only_trace(), "ProfilerStep#0"));
+	assert_false(range_of(only_trace(), "ProfilerStep#0")->range.cut);
 	assert_non_null(range_of(only_trace(), "ProfilerStep#1"));
+	assert_true(range_of(only_trace(), "ProfilerStep#1")->range.cut);
 	assert_false(only_trace()->health.complete);
 }
 

@@ -89,6 +89,31 @@ static void test_step_names(void **state)
 	assert_string_equal(find('X', GT_CAT_ANNOTATION, 2)->name, " ProfilerStepper");
 }
 
+static void test_cut_step(void **state)
+{
+	struct gt_trace *trace = create(NULL);
+	struct gt_trace_range range = {
+		.tid = THREAD,
+		.is_step = true,
+		.start_ns = BASE + 1000,
+		.end_ns = BASE + 2000,
+		.name = GT_STR("ProfilerStep#1"),
+		.external_id = 1,
+	};
+
+	(void)state;
+	assert_int_equal(gt_trace_range(trace, &range), 0);
+	range.cut = true;
+	range.start_ns = BASE + 2000;
+	range.external_id = 2;
+	assert_int_equal(gt_trace_range(trace, &range), 0);
+	finish(trace);
+	load();
+	assert_string_equal(find('X', GT_CAT_ANNOTATION, 0)->args, "{\"External id\":1}");
+	assert_string_equal(find('X', GT_CAT_ANNOTATION, 1)->args,
+			    "{\"External id\":2,\"cut\":true}");
+}
+
 /* Ranges that cross, steps across ranges, calls outside of any order: all on lanes where they nest.
  */
 static void test_crossing_ranges(void **state)
@@ -293,9 +318,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call_with_stack), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_step_names),      cmocka_unit_test(test_crossing_ranges),
-		cmocka_unit_test(test_small_pid),       cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_step_names),      cmocka_unit_test(test_cut_step),
+		cmocka_unit_test(test_crossing_ranges), cmocka_unit_test(test_small_pid),
+		cmocka_unit_test(test_operators),       cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
