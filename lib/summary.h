@@ -99,6 +99,7 @@ struct gt_summary_step {
 	uint32_t name; /* in step_names */
 	int64_t start_ns;
 	uint64_t dur_ns;
+	bool cut; /* as gtrace says: it goes on behind the end of the trace */
 	/* from its beginning to its end on the host, launched by whom ever; of several GPUs the sum
 	 */
 	uint64_t gpu_busy_ns;
@@ -209,7 +210,7 @@ struct gt_range { /* all 0 without values */
 /* Of these values, which get sorted. */
 struct gt_range gt_range_of(uint64_t *values, size_t count);
 
-/* Of the durations of the steps, in ns. 0 or -ENOMEM. */
+/* Of the durations of the steps, in ns; of those that are cut only without others. 0 or -ENOMEM. */
 int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret);
 
 /* ---- output ---------------------------------------------------------------------------------- */

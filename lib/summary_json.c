@@ -64,6 +64,8 @@ static void put_steps(const struct gt_summary *summary, const struct gt_summary_
 		put_text(out, "name", gt_interned(&summary->step_names, step->name));
 		put_us(out, "start_us", step->start_ns);
 		put_unsigned_us(out, "dur_us", step->dur_ns);
+		if (step->cut)
+			put_bool(out, "cut", true);
 		if (summary->gpu_count)
 			put_unsigned_us(out, "gpu_busy_us", step->gpu_busy_ns);
 		gt_summary_put_phases_json(step, summary->gpu_count != 0, out);

@@ -208,6 +208,7 @@ static void put_gpus(const struct gt_summary *summary, const struct gt_summary_s
 
 static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 {
+	size_t cut = gt_summary_steps_cut(summary);
 	struct gt_range range;
 
 	if (gt_summary_step_range(summary, &range)) {
@@ -215,11 +216,16 @@ static void put_step_line(const struct gt_summary *summary, struct gt_buf *out)
 		return;
 	}
 	if (range.count == 1)
-		gt_buf_printf(out, "1 step: %s\n", gt_time_text_of(range.median).text);
+		gt_buf_printf(out, "1 step: %s", gt_time_text_of(range.median).text);
 	else
-		gt_buf_printf(out, "%zu steps: %s min, %s median, %s max\n", range.count,
+		gt_buf_printf(out, "%zu steps: %s min, %s median, %s max", range.count,
 			      gt_time_text_of(range.min).text, gt_time_text_of(range.median).text,
 			      gt_time_text_of(range.max).text);
+	if (cut && range.count < summary->step_count)
+		gt_buf_printf(out, "; %zu more %s", cut, cut == 1 ? "is" : "are");
+	else if (cut)
+		gt_buf_byte(out, ';');
+	gt_buf_text(out, cut ? " cut by the end of the trace\n" : "\n");
 }
 
 static void put_head(const struct gt_summary *summary, const struct gt_summary_style *style,

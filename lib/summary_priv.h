@@ -40,6 +40,8 @@ bool gt_summary_is_communication(struct gt_str name);
 
 int gt_summary_add_step(struct gt_summary *summary, const struct gt_trace_event *event,
 			uint64_t dur_ns);
+/* How many go on behind the end of the trace. */
+size_t gt_summary_steps_cut(const struct gt_summary *summary);
 /* After the GPUs. 0 or -ENOMEM. */
 int gt_summary_finish_steps(struct gt_summary *summary);
 /* Before and after the operators are finished. */

@@ -14,6 +14,7 @@ int gt_summary_add_step(struct gt_summary *summary, const struct gt_trace_event 
 	uint32_t name = gt_intern(&summary->step_names, event->name);
 	uint32_t thread = summary->no_operators ? 0
 						: gt_thread_number(&summary->ops.thread_ids, event);
+	struct gt_str cut = gt_trace_event_arg(event, GT_STR("\"cut\""));
 
 	if (name == GT_INTERN_FAILED || thread == GT_INTERN_FAILED)
 		return -ENOMEM;
@@ -27,7 +28,11 @@ int gt_summary_add_step(struct gt_summary *summary, const struct gt_trace_event 
 		summary->step_cap = cap;
 	}
 	summary->steps[summary->step_count++] = (struct gt_summary_step){
-		.name = name, .start_ns = event->ts_ns, .dur_ns = dur_ns, .thread = thread
+		.name = name,
+		.start_ns = event->ts_ns,
+		.dur_ns = dur_ns,
+		.cut = gt_json_kind(cut) == GT_JSON_TRUE,
+		.thread = thread,
 	};
 	return 0;
 }
@@ -237,15 +242,27 @@ struct gt_range gt_range_of(uint64_t *values, size_t count)
 	return ret;
 }
 
+size_t gt_summary_steps_cut(const struct gt_summary *summary)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < summary->step_count; i++)
+		count += summary->steps[i].cut;
+	return count;
+}
+
 int gt_summary_step_range(const struct gt_summary *summary, struct gt_range *ret)
 {
-	size_t count = summary->step_count;
-	uint64_t *times = malloc((count + 1) * sizeof(*times));
+	uint64_t *times = malloc((summary->step_count + 1) * sizeof(*times));
+	bool all_cut = gt_summary_steps_cut(summary) == summary->step_count;
+	size_t count = 0;
 
 	if (!times)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		times[i] = summary->steps[i].dur_ns;
+	for (size_t i = 0; i < summary->step_count; i++) {
+		if (all_cut || !summary->steps[i].cut)
+			times[count++] = summary->steps[i].dur_ns;
+	}
 	*ret = gt_range_of(times, count);
 	free(times);
 	return 0;

@@ -128,7 +128,8 @@ static void put_row(const struct gt_summary *summary, const struct gt_summary_st
 		gt_text_cell(table, "%.1f%%",
 			     gt_percent(step->gpu_busy_ns, step->dur_ns) /
 				     (double)summary->gpu_count);
-	gt_text_cell_name(table, gt_interned(&summary->step_names, step->name));
+	gt_text_cell_cut(table, gt_interned(&summary->step_names, step->name),
+			 step->cut ? " (cut)" : "", SIZE_MAX);
 }
 
 /* ---- which of them --------------------------------------------------------------------------- */
@@ -183,12 +184,14 @@ void gt_summary_put_steps_csv(const struct gt_summary *summary,
 			      const struct gt_summary_style *style, struct gt_buf *out)
 {
 	bool has_phases = gt_summary_phases(summary).steps != 0;
+	bool has_cut = gt_summary_steps_cut(summary) != 0;
 	size_t taken, shown = gt_summary_steps_shown(summary, style, &taken), at = 0;
 
 	gt_buf_text(out, "start_us,dur_us,gpu_busy_us");
 	for (size_t i = 0; has_phases && i < ARRAY_SIZE(columns); i++)
 		gt_buf_printf(out, ",%s_us", columns[i].title);
-	gt_buf_text(out, has_phases ? ",data_gpu_busy_us,name\n" : ",name\n");
+	gt_buf_text(out, has_phases ? ",data_gpu_busy_us" : "");
+	gt_buf_text(out, has_cut ? ",cut,name\n" : ",name\n");
 	for (size_t i = 0; i < shown; i++) {
 		const struct gt_summary_step *step = gt_summary_next_step(summary, style, &at);
 
@@ -206,6 +209,8 @@ void gt_summary_put_steps_csv(const struct gt_summary *summary,
 			gt_buf_byte(out, ',');
 			gt_summary_put_us(out, (int64_t)step->data_gpu_busy_ns);
 		}
+		if (has_cut)
+			gt_buf_text(out, step->cut ? ",true" : ",");
 		gt_summary_put_csv_text(out, gt_interned(&summary->step_names, step->name));
 		gt_buf_byte(out, '\n');
 		gt_summary_drain(style, out);

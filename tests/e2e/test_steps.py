@@ -28,6 +28,8 @@ def test_program_ends_in_its_window(case):
     trace = case.gtrace(['--active', 100], case.train(gone=False)).trace().expect_checked().expect_complete()
     # Step 10 is what follows the last mark: nothing but the end of the program.
     check_equal(trace.step_numbers()[:7], list(range(3, 10)), 'steps')
+    cut = [e['name'] for e in trace.of('user_annotation') if e['args'].get('cut')]
+    check_equal(cut, ['ProfilerStep#10'], 'steps that are cut')
     compare_prefix(trace, case.truth(), range(3, 10))
 
 

@@ -343,15 +343,70 @@ static void test_busy_in_steps(void **state)
 	gt_summary_free(summary);
 }
 
+#define STEP(name, ts, dur, args)                                    \
+	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name \
+	"\",\"pid\":9,\"tid\":9,\"ts\":" ts ",\"dur\":" dur ",\"args\":{" args "}},\n"
+
+/* What the trace has of a step that goes on behind its end is there, but no measure. */
+static void test_cut_steps(void **state)
+{
+	static const char text[] = "[" STEP("ProfilerStep#1", "0", "10", "\"External id\":1")
+		STEP("ProfilerStep#2", "10", "30", "\"External id\":2,\"cut\":false")
+			STEP("ProfilerStep#3", "40", "1", "\"External id\":3,\"cut\":true") "]";
+	static const char alone[] = "[" STEP("ProfilerStep#3", "40", "1", "\"cut\":true") "]";
+	struct gt_buf out = { 0 };
+	struct gt_range range;
+	struct gt_summary *summary = load(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(summary->step_count, 3);
+	assert_int_equal(gt_summary_step_range(summary, &range), 0);
+	assert_int_equal(range.count, 2);
+	assert_int_equal(range.min, 10000);
+	assert_int_equal(range.median, 20000);
+	assert_int_equal(gt_summary_print(summary, &(struct gt_summary_style){ .width = 80 }, &out),
+			 0);
+	assert_has(&out, "2 steps: 10.00us min, 20.00us median, 30.00us max; "
+			 "1 more is cut by the end of the trace\n");
+	assert_has(&out, "  30.00us  ProfilerStep#2\n  40.00us  1.000us  ProfilerStep#3 (cut)\n");
+	out.len = 0;
+	assert_int_equal(gt_summary_print(summary,
+					  &(struct gt_summary_style){ .format = GT_SUMMARY_JSON },
+					  &out),
+			 0);
+	assert_has(&out, "\"dur_us\":30.000}");
+	assert_has(&out, "\"dur_us\":1.000,\"cut\":true}");
+	out.len = 0;
+	assert_int_equal(gt_summary_print(summary,
+					  &(struct gt_summary_style){ .format = GT_SUMMARY_CSV,
+								      .by = GT_SUMMARY_BY_STEP },
+					  &out),
+			 0);
+	assert_has(&out, "start_us,dur_us,gpu_busy_us,cut,name\n"
+			 "0.000,10.000,0.000,,\"ProfilerStep#1\"\n");
+	assert_has(&out, "\n40.000,1.000,0.000,true,\"ProfilerStep#3\"\n");
+	gt_summary_free(summary);
+	out.len = 0;
+	summary = load(alone, sizeof(alone) - 1);
+	assert_int_equal(gt_summary_step_range(summary, &range), 0);
+	assert_int_equal(range.count, 1);
+	assert_int_equal(range.median, 1000);
+	assert_int_equal(gt_summary_print(summary, &(struct gt_summary_style){ .width = 80 }, &out),
+			 0);
+	assert_has(&out, "1 step: 1.000us; cut by the end of the trace\n");
+	gt_summary_free(summary);
+	gt_buf_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),          cmocka_unit_test(test_gpu_time),
 		cmocka_unit_test(test_busy_in_steps),   cmocka_unit_test(test_meta),
-		cmocka_unit_test(test_print_table),     cmocka_unit_test(test_print_csv),
-		cmocka_unit_test(test_print_json),      cmocka_unit_test(test_print_in_pieces),
-		cmocka_unit_test(test_limit_and_brief), cmocka_unit_test(test_extreme_times),
-		cmocka_unit_test(test_doubtful_events),
+		cmocka_unit_test(test_cut_steps),       cmocka_unit_test(test_print_table),
+		cmocka_unit_test(test_print_csv),       cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
+		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
