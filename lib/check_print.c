@@ -4,6 +4,7 @@
 #include "base.h"
 #include "check.h"
 #include "safe_text.h"
+#include "summary_priv.h"
 
 static const struct {
 	const char *code;
@@ -61,6 +62,8 @@ static void put_about(const struct gt_check *check, struct gt_buf *out)
 	if (about->rank >= 0 && about->world_size > 0)
 		gt_buf_printf(out, " of %lld", (long long)about->world_size);
 	gt_buf_byte(out, '\n');
+	if (about->copy.kind)
+		gt_buf_printf(out, "%s\n", about->copy.about);
 	put_count(out, check->read.events, "event", "events");
 	gt_buf_text(out, " on ");
 	put_count(out, health->tracks, "track", "tracks");
@@ -179,6 +182,7 @@ int gt_check_print_json(const struct gt_check *check, struct gt_buf *out)
 		put_member(out, "rank", (uint64_t)about->rank);
 	else
 		gt_buf_text(out, ",\"rank\":null");
+	gt_summary_put_copy_json(about, out);
 	gt_buf_printf(out, ",\"health\":{\"events\":%llu", (unsigned long long)check->read.events);
 	put_member(out, "skipped", check->read.skipped);
 	put_member(out, "repaired", check->read.repaired);

@@ -124,6 +124,15 @@ struct gt_summary_own {
 	struct gt_buf warnings; /* each ends in '\n' */
 };
 
+enum gt_copy_kind { GT_COPY_NONE, GT_COPY_CUT, GT_COPY_REPAIR };
+
+/* The top-level object "gtrace_copy": what gtrace cut or gtrace check made of another trace. */
+struct gt_summary_copy {
+	enum gt_copy_kind kind;
+	bool by_kind;     /* a cut by GPU or category: launches and their work may be apart */
+	char about[4096]; /* what it is, one line that is safe to print */
+};
+
 struct gt_summary {
 	char *path;
 	struct gt_buf producer; /* "gtrace 0.1.0", "Kineto (PyTorch)", … */
@@ -165,6 +174,7 @@ struct gt_summary {
 	bool is_kineto;                 /* by its categories */
 	struct gt_selection *selection; /* while it is read; NULL: everything counts */
 	struct gt_summary_own own;
+	struct gt_summary_copy copy;
 	struct gt_trace_stats read;
 	struct gt_gz_status gz;
 };

@@ -199,6 +199,7 @@ void gt_summary_put_json(const struct gt_summary *summary, const struct gt_summa
 	put_text(out, "producer", gt_buf_str(&summary->producer));
 	gt_buf_byte(out, ',');
 	put_text(out, "devices", gt_buf_str(&summary->devices));
+	gt_summary_put_copy_json(summary, out);
 	put_steps(summary, style, out);
 	gt_summary_put_gpus_json(summary, out);
 	gt_summary_put_ops_json(summary, style, out);

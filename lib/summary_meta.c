@@ -3,6 +3,7 @@
  * "gtrace" object of our own traces.
  */
 #include "base.h"
+#include "safe_text.h"
 #include "summary.h"
 #include "summary_priv.h"
 
@@ -147,6 +148,188 @@ static int on_own(void *context, struct gt_str key, struct gt_str raw)
 	return 0;
 }
 
+/* ---- of a copy ------------------------------------------------------------------------------- */
+
+#define ERRORS_SHOWN 8
+#define TEXT_SHOWN   100 /* columns */
+
+struct span {
+	int64_t ends[2];
+	int count;
+};
+
+struct copy {
+	struct gt_str what;
+	int64_t events; /* numbers are -1 where there is none */
+	int64_t of_events;
+	int64_t left_out;
+	int64_t device;
+	struct span steps;
+	struct span time_ns;
+	struct gt_str categories;
+	struct gt_str errors;
+	struct gt_buf *out;
+	uint64_t errors_put;
+};
+
+static int on_end(void *context, struct gt_str raw)
+{
+	struct span *span = context;
+
+	if (span->count == 2 || !gt_json_int(raw, &span->ends[span->count]))
+		return -EINVAL;
+	span->count++;
+	return 0;
+}
+
+static int on_copy(void *context, struct gt_str key, struct gt_str raw)
+{
+	struct copy *copy = context;
+	const struct {
+		struct gt_str key;
+		int64_t *value;
+	} numbers[] = {
+		{ GT_STR("events"), &copy->events },
+		{ GT_STR("of_events"), &copy->of_events },
+		{ GT_STR("left_out"), &copy->left_out },
+		{ GT_STR("device"), &copy->device },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (gt_str_equal(key, numbers[i].key) && !gt_json_int(raw, numbers[i].value))
+			*numbers[i].value = -1;
+	}
+	if (gt_str_equal(key, GT_STR("steps")))
+		walk_array(raw, &copy->steps, on_end);
+	else if (gt_str_equal(key, GT_STR("time_ns")))
+		walk_array(raw, &copy->time_ns, on_end);
+	else if (gt_str_equal(key, GT_STR("errors")))
+		copy->errors = raw;
+	else if (gt_json_kind(raw) != GT_JSON_STRING)
+		return 0;
+	else if (gt_str_equal(key, GT_STR("what")))
+		copy->what = gt_json_unquote(raw);
+	else if (gt_str_equal(key, GT_STR("categories")))
+		copy->categories = raw;
+	return 0;
+}
+
+static void put_short(struct gt_buf *out, struct gt_str raw)
+{
+	struct gt_buf text = { 0 }, safe = { 0 };
+
+	out->failed |= gt_json_put_text(&text, raw) != 0;
+	gt_safe_put(&safe, gt_buf_str(&text));
+	gt_safe_put_cut(out, gt_buf_str(&safe), TEXT_SHOWN);
+	out->failed |= safe.failed;
+	gt_buf_release(&text);
+	gt_buf_release(&safe);
+}
+
+static void put_cut(const struct copy *copy, struct gt_buf *out)
+{
+	const int64_t *steps = copy->steps.ends, *time_ns = copy->time_ns.ends;
+	const char *comma = ": ";
+
+	gt_buf_text(out, "part of another trace");
+	if (copy->events >= 0 && copy->of_events >= 0) {
+		gt_buf_printf(out, ": %lld of its %lld event%s", (long long)copy->events,
+			      (long long)copy->of_events, copy->of_events == 1 ? "" : "s");
+		comma = ", ";
+	}
+	if (copy->steps.count == 2) {
+		gt_buf_text(out, comma);
+		if (steps[0] == steps[1])
+			gt_buf_printf(out, "step %lld", (long long)steps[0]);
+		else if (steps[1] == INT64_MAX)
+			gt_buf_printf(out, "from step %lld on", (long long)steps[0]);
+		else
+			gt_buf_printf(out, "steps %lld to %lld", (long long)steps[0],
+				      (long long)steps[1]);
+		comma = ", ";
+	}
+	if (copy->time_ns.count == 2) {
+		gt_buf_printf(out, "%sfrom %s", comma, gt_time_text(time_ns[0]).text);
+		if (time_ns[1] == INT64_MAX)
+			gt_buf_text(out, " on");
+		else
+			gt_buf_printf(out, " to %s", gt_time_text(time_ns[1]).text);
+		comma = ", ";
+	}
+	if (copy->device >= 0) {
+		gt_buf_printf(out, "%sGPU %lld", comma, (long long)copy->device);
+		comma = ", ";
+	}
+	if (copy->categories.len) {
+		gt_buf_printf(out, "%scategories ", comma);
+		put_short(out, copy->categories);
+	}
+}
+
+static int on_error(void *context, struct gt_str raw)
+{
+	struct copy *copy = context;
+
+	if (gt_json_kind(raw) != GT_JSON_STRING || copy->errors_put++ >= ERRORS_SHOWN)
+		return 0;
+	gt_buf_text(copy->out, copy->errors_put == 1 ? " with errors: " : "; ");
+	put_short(copy->out, raw);
+	return 0;
+}
+
+static void put_repair(struct copy *copy, struct gt_buf *out)
+{
+	gt_buf_text(out, "repaired copy of a trace");
+	copy->out = out;
+	walk_array(copy->errors, copy, on_error);
+	if (!copy->errors_put)
+		gt_buf_text(out, " without errors");
+	if (copy->errors_put > ERRORS_SHOWN)
+		gt_buf_printf(out, "; and %llu more",
+			      (unsigned long long)copy->errors_put - ERRORS_SHOWN);
+	if (copy->left_out > 0)
+		gt_buf_printf(out, "; %lld %s left out", (long long)copy->left_out,
+			      copy->left_out == 1 ? "event or member was"
+						  : "events or members were");
+}
+
+static int note_copy(struct gt_summary_copy *ret, struct gt_str raw)
+{
+	struct copy copy = { .events = -1, .of_events = -1, .left_out = -1, .device = -1 };
+	struct gt_buf about = { 0 };
+	size_t len;
+	int rc;
+
+	walk(raw, &copy, on_copy);
+	memset(ret, 0, sizeof(*ret));
+	if (gt_str_equal(copy.what, GT_STR("cut"))) {
+		ret->kind = GT_COPY_CUT;
+		ret->by_kind = copy.device >= 0 || copy.categories.len;
+		put_cut(&copy, &about);
+	} else if (gt_str_equal(copy.what, GT_STR("repair"))) {
+		ret->kind = GT_COPY_REPAIR;
+		put_repair(&copy, &about);
+	}
+	len = GT_MIN(about.len, sizeof(ret->about) - 1); /* ERRORS_SHOWN texts have room */
+	if (len)
+		memcpy(ret->about, about.data, len);
+	rc = about.failed ? -ENOMEM : 0;
+	gt_buf_release(&about);
+	return rc;
+}
+
+void gt_summary_put_copy_json(const struct gt_summary *summary, struct gt_buf *out)
+{
+	const struct gt_summary_copy *copy = &summary->copy;
+
+	if (!copy->kind)
+		return;
+	gt_buf_printf(out, ",\"copy\":{\"what\":\"%s\",\"about\":",
+		      copy->kind == GT_COPY_CUT ? "cut" : "repair");
+	gt_safe_put_json(out, gt_str_of(copy->about));
+	gt_buf_byte(out, '}');
+}
+
 /* ---- the top level --------------------------------------------------------------------------- */
 
 /* 12040 is CUDA 12.4; HIP counts differently and is left as it is. */
@@ -170,6 +353,8 @@ int gt_summary_member(struct gt_summary *summary, struct gt_str key, struct gt_s
 		summary->own.present = gt_json_kind(raw) == GT_JSON_OBJECT;
 		return walk(raw, summary, on_own);
 	}
+	if (gt_str_equal(key, GT_STR("gtrace_copy")))
+		return note_copy(&summary->copy, raw);
 	if (gt_str_equal(key, GT_STR("deviceProperties"))) {
 		summary->is_kineto = true;
 		return walk_array(raw, summary, on_device);

@@ -249,6 +249,8 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 		gt_buf_printf(out, " of %lld", (long long)summary->world_size);
 	gt_buf_printf(out, ", %llu event%s\n", (unsigned long long)summary->read.events,
 		      summary->read.events == 1 ? "" : "s");
+	if (summary->copy.kind)
+		gt_buf_printf(out, "%s%s\n", line, summary->copy.about);
 	if (summary->step_count) {
 		gt_buf_text(out, line);
 		put_step_line(summary, out);

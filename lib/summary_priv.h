@@ -10,6 +10,9 @@
 /* Take in a member of the top-level object. 0 or -ENOMEM. */
 int gt_summary_member(struct gt_summary *summary, struct gt_str key, struct gt_str raw);
 
+/* ,"copy":… where it is one. */
+void gt_summary_put_copy_json(const struct gt_summary *summary, struct gt_buf *out);
+
 /* When all is read: who wrote the file? */
 void gt_summary_name_producer(struct gt_summary *summary);
 

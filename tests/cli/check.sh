@@ -15,6 +15,8 @@ try gtrace check cut.pt.trace.json
 try gtrace check --repair whole.pt.trace.json.gz - <cut.pt.trace.json
 gunzip <whole.pt.trace.json.gz
 try gtrace check whole.pt.trace.json.gz
+gtrace check --format json whole.pt.trace.json.gz | grep -o '"copy".*"health"'
+gtrace summary whole.pt.trace.json.gz | sed -n 2,3p
 gtrace check --format json - <cut.pt.trace.json
 
 # OUT is only replaced with --force, and only there when the trace was one.

@@ -17,6 +17,7 @@ gtrace cut --category ' kernel , cuda_runtime ' -o part.json -f trace.json 2>&1
 rm part.json
 gtrace cut --steps :1 --category kernel -o part.json trace.json 2>/dev/null
 cat part.json
+gtrace summary part.json | sed -n 2,3p
 try gtrace cut --time 11us:1s -o part.json trace.json
 try gtrace cut --time 11us:1s -fo part.json trace.json
 grep traceEvents -A2 part.json

@@ -347,6 +347,16 @@ static void test_busy_in_steps(void **state)
 	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name \
 	"\",\"pid\":9,\"tid\":9,\"ts\":" ts ",\"dur\":" dur ",\"args\":{" args "}},\n"
 
+static void print_as(const struct gt_summary *summary, enum gt_summary_format format,
+		     enum gt_summary_by by, struct gt_buf *out)
+{
+	const struct gt_summary_style style = { .format = format, .by = by, .width = 80 };
+
+	out->len = 0;
+	assert_int_equal(gt_summary_print(summary, &style, out), 0);
+	gt_buf_byte(out, '\0');
+}
+
 /* What the trace has of a step that goes on behind its end is there, but no measure. */
 static void test_cut_steps(void **state)
 {
@@ -364,37 +374,91 @@ static void test_cut_steps(void **state)
 	assert_int_equal(range.count, 2);
 	assert_int_equal(range.min, 10000);
 	assert_int_equal(range.median, 20000);
-	assert_int_equal(gt_summary_print(summary, &(struct gt_summary_style){ .width = 80 }, &out),
-			 0);
+	print_as(summary, GT_SUMMARY_TABLE, GT_SUMMARY_BY_ANY, &out);
 	assert_has(&out, "2 steps: 10.00us min, 20.00us median, 30.00us max; "
 			 "1 more is cut by the end of the trace\n");
 	assert_has(&out, "  30.00us  ProfilerStep#2\n  40.00us  1.000us  ProfilerStep#3 (cut)\n");
-	out.len = 0;
-	assert_int_equal(gt_summary_print(summary,
-					  &(struct gt_summary_style){ .format = GT_SUMMARY_JSON },
-					  &out),
-			 0);
+	print_as(summary, GT_SUMMARY_JSON, GT_SUMMARY_BY_ANY, &out);
 	assert_has(&out, "\"dur_us\":30.000}");
 	assert_has(&out, "\"dur_us\":1.000,\"cut\":true}");
-	out.len = 0;
-	assert_int_equal(gt_summary_print(summary,
-					  &(struct gt_summary_style){ .format = GT_SUMMARY_CSV,
-								      .by = GT_SUMMARY_BY_STEP },
-					  &out),
-			 0);
+	print_as(summary, GT_SUMMARY_CSV, GT_SUMMARY_BY_STEP, &out);
 	assert_has(&out, "start_us,dur_us,gpu_busy_us,cut,name\n"
 			 "0.000,10.000,0.000,,\"ProfilerStep#1\"\n");
 	assert_has(&out, "\n40.000,1.000,0.000,true,\"ProfilerStep#3\"\n");
 	gt_summary_free(summary);
-	out.len = 0;
 	summary = load(alone, sizeof(alone) - 1);
 	assert_int_equal(gt_summary_step_range(summary, &range), 0);
 	assert_int_equal(range.count, 1);
 	assert_int_equal(range.median, 1000);
-	assert_int_equal(gt_summary_print(summary, &(struct gt_summary_style){ .width = 80 }, &out),
-			 0);
+	print_as(summary, GT_SUMMARY_TABLE, GT_SUMMARY_BY_ANY, &out);
 	assert_has(&out, "1 step: 1.000us; cut by the end of the trace\n");
 	gt_summary_free(summary);
+	gt_buf_release(&out);
+}
+
+static void print_copy(const char *copy, struct gt_buf *out)
+{
+	struct gt_buf text = { 0 };
+	struct gt_summary *summary;
+
+	gt_buf_printf(&text, "{\"traceEvents\":[],\"gtrace_copy\":%s}", copy);
+	summary = load(text.data, text.len);
+	print_as(summary, GT_SUMMARY_TABLE, GT_SUMMARY_BY_ANY, out);
+	gt_summary_free(summary);
+	gt_buf_release(&text);
+}
+
+static void assert_copy(const char *copy, const char *line)
+{
+	struct gt_buf out = { 0 };
+
+	print_copy(copy, &out);
+	assert_has(&out, line);
+	gt_buf_release(&out);
+}
+
+/* What gtrace cut and gtrace check --repair write of what they did. */
+static void test_copies(void **state)
+{
+	struct gt_buf out = { 0 }, many = { 0 };
+
+	(void)state;
+	assert_copy("{\"by\":\"gtrace 1\",\"what\":\"cut\",\"events\":1,\"of_events\":9,"
+		    "\"steps\":[5,5]}",
+		    "\npart of another trace: 1 of its 9 events, step 5\n");
+	assert_copy("{\"what\":\"cut\",\"events\":2,\"of_events\":9,\"steps\":[0,6],"
+		    "\"time_ns\":[1500000,9223372036854775807],\"device\":1,"
+		    "\"categories\":\"kernel,\\u001b[1m\"}",
+		    "\npart of another trace: 2 of its 9 events, steps 0 to 6, from 1.500ms on, "
+		    "GPU 1, categories kernel,\\x1b[1m\n");
+	assert_copy("{\"what\":\"cut\",\"steps\":[5,9223372036854775807],\"time_ns\":[0,20000]}",
+		    "\npart of another trace: from step 5 on, from 0.000us to 20.00us\n");
+	assert_copy("{\"what\":\"repair\",\"left_out\":1,\"errors\":[\"C-TRUNC x1: it ends "
+		    "too early\",{},[[[]]],\"J-CTRL\\n\"]}",
+		    "\nrepaired copy of a trace with errors: C-TRUNC x1: it ends too early; "
+		    "J-CTRL\\x0a; 1 event or member was left out\n");
+	assert_copy("{\"what\":\"repair\",\"left_out\":0,\"errors\":[]}",
+		    "\nrepaired copy of a trace without errors\n");
+	/* Of others, or of no use. */
+	print_copy("[\"what\",\"cut\"]", &out);
+	assert_null(strstr(out.data, "part of"));
+	print_copy("{\"what\":\"mirror\",\"steps\":[1,2]}", &out);
+	assert_null(strstr(out.data, "step 1"));
+	assert_copy("{\"what\":\"cut\",\"events\":-1,\"of_events\":\"x\",\"steps\":[1],"
+		    "\"time_ns\":7,\"device\":-5,\"categories\":{}}",
+		    "\npart of another trace\n");
+	/* One line stays one. */
+	gt_buf_text(&many, "{\"what\":\"repair\",\"errors\":[\"");
+	gt_buf_fill(&many, 'x', 100000);
+	gt_buf_byte(&many, '"');
+	for (size_t i = 0; i < 1000; i++)
+		gt_buf_text(&many, ",\"e\"");
+	gt_buf_text(&many, "]}");
+	gt_buf_byte(&many, '\0');
+	print_copy(many.data, &out);
+	assert_true(out.len < 1000);
+	assert_non_null(strstr(out.data, "; e; and 993 more\n"));
+	gt_buf_release(&many);
 	gt_buf_release(&out);
 }
 
@@ -403,10 +467,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),          cmocka_unit_test(test_gpu_time),
 		cmocka_unit_test(test_busy_in_steps),   cmocka_unit_test(test_meta),
-		cmocka_unit_test(test_cut_steps),       cmocka_unit_test(test_print_table),
-		cmocka_unit_test(test_print_csv),       cmocka_unit_test(test_print_json),
-		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
-		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
+		cmocka_unit_test(test_cut_steps),       cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_print_table),     cmocka_unit_test(test_print_csv),
+		cmocka_unit_test(test_print_json),      cmocka_unit_test(test_print_in_pieces),
+		cmocka_unit_test(test_limit_and_brief), cmocka_unit_test(test_extreme_times),
+		cmocka_unit_test(test_doubtful_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
