@@ -3,6 +3,7 @@
  */
 #include "base.h"
 #include "check_priv.h"
+#include "host_call.h"
 
 #include <stdlib.h>
 
@@ -55,26 +56,6 @@ static int find_link(struct gt_checker *checker, int64_t correlation, struct gt_
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
-
-static bool is_graph_launch(struct gt_str name)
-{
-	return gt_str_starts(name, GT_STR("cudaGraphLaunch")) ||
-	       gt_str_starts(name, GT_STR("cuGraphLaunch")) ||
-	       gt_str_starts(name, GT_STR("hipGraphLaunch"));
-}
-
-/* Does a CUDA or HIP call of this name put work on the GPU? */
-static bool is_launch(struct gt_str name)
-{
-	if (!gt_str_starts(name, GT_STR("cu")) && !gt_str_starts(name, GT_STR("hip")))
-		return false;
-	if (is_graph_launch(name))
-		return true;
-	if (gt_str_has(name, GT_STR("Graph")) || gt_str_has(name, GT_STR("LaunchHostFunc")))
-		return false;
-	return gt_str_has(name, GT_STR("Launch")) || gt_str_has(name, GT_STR("Memcpy")) ||
-	       gt_str_has(name, GT_STR("Memset"));
-}
 
 /* Names by which HTA finds launches. */
 static bool is_counted_by_hta(struct gt_str name)
@@ -130,7 +111,7 @@ static int link_launch(struct gt_checker *checker, const struct gt_check_event *
 		       int64_t correlation, int64_t external)
 {
 	struct gt_str name = e->event->name;
-	bool launches = is_launch(name);
+	bool launches = gt_call_launches(name);
 	struct gt_check_link *link;
 	int rc;
 
@@ -157,7 +138,7 @@ static int link_launch(struct gt_checker *checker, const struct gt_check_event *
 		link->is_counted = is_counted_by_hta(name);
 	}
 	link->is_launch |= launches;
-	link->is_graph |= is_graph_launch(name);
+	link->is_graph |= gt_call_launches_graph(name);
 	link->launches += link->launches < UINT16_MAX;
 	return 0;
 }

@@ -22,3 +22,22 @@ bool gt_call_blocks_host(struct gt_str name)
 	}
 	return false;
 }
+
+bool gt_call_launches_graph(struct gt_str name)
+{
+	return gt_str_starts(name, GT_STR("cudaGraphLaunch")) ||
+	       gt_str_starts(name, GT_STR("cuGraphLaunch")) ||
+	       gt_str_starts(name, GT_STR("hipGraphLaunch"));
+}
+
+bool gt_call_launches(struct gt_str name)
+{
+	if (!gt_str_starts(name, GT_STR("cu")) && !gt_str_starts(name, GT_STR("hip")))
+		return false;
+	if (gt_call_launches_graph(name))
+		return true;
+	if (gt_str_has(name, GT_STR("Graph")) || gt_str_has(name, GT_STR("LaunchHostFunc")))
+		return false;
+	return gt_str_has(name, GT_STR("Launch")) || gt_str_has(name, GT_STR("Memcpy")) ||
+	       gt_str_has(name, GT_STR("Memset"));
+}

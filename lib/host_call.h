@@ -13,4 +13,8 @@
  */
 bool gt_call_blocks_host(struct gt_str name);
 
+/* Whether it puts work on the GPU; a graph may have none. */
+bool gt_call_launches(struct gt_str name);
+bool gt_call_launches_graph(struct gt_str name);
+
 #endif

@@ -13,12 +13,13 @@ struct gt_launch_call {
 	int64_t end_ns;
 	uint32_t thread;
 	uint32_t
-		pieces : 30; /* of work that it launched, at most GT_PIECES_MAX; a graph has many */
+		pieces : 29; /* of work that it launched, at most GT_PIECES_MAX; a graph has many */
 	uint32_t is_ambiguous : 1; /* other calls have its correlation */
+	uint32_t wants_work : 1;   /* it is to have a piece at least */
 	uint32_t has_begun : 1;    /* a kernel of it was met: for gt_launch_stats_of() */
 };
 
-#define GT_PIECES_MAX ((UINT32_C(1) << 30) - 1)
+#define GT_PIECES_MAX ((UINT32_C(1) << 29) - 1)
 
 struct gt_launches { /* { 0 } is empty */
 	struct gt_launch_call *calls;

@@ -27,12 +27,12 @@ static void put_if(struct gt_buf *out, bool condition, const char *line)
 		gt_buf_text(out, line);
 }
 
-static void put_own(const struct gt_summary_own *own, struct gt_buf *out)
+static void put_own(const struct gt_summary_own *own, bool is_part, struct gt_buf *out)
 {
 	struct gt_str warnings = gt_buf_str(&own->warnings);
 
 	if (!own->complete) {
-		gt_buf_text(out, "the trace is not complete");
+		gt_buf_printf(out, "the %strace is not complete", is_part ? "whole " : "");
 		gt_buf_text(out, own->reason.len ? ": " : "");
 		gt_safe_put(out, gt_buf_str(&own->reason));
 		gt_buf_byte(out, '\n');
@@ -48,6 +48,7 @@ static void put_own(const struct gt_summary_own *own, struct gt_buf *out)
 		const char *end = memchr(warnings.ptr, '\n', warnings.len);
 		size_t len = end ? (size_t)(end - warnings.ptr) : warnings.len;
 
+		gt_buf_text(out, is_part ? "of the whole trace: " : "");
 		gt_safe_put(out, (struct gt_str){ warnings.ptr, len });
 		gt_buf_byte(out, '\n');
 		len += end != NULL;
@@ -88,5 +89,5 @@ void gt_summary_losses(const struct gt_summary *summary, struct gt_buf *out)
 	put_count(out, summary->not_spans, "slice is not one event of phase X and was left out",
 		  "slices are not one event of phase X and were left out");
 	if (summary->own.present)
-		put_own(&summary->own, out);
+		put_own(&summary->own, summary->copy.kind == GT_COPY_CUT, out);
 }

@@ -3,8 +3,16 @@
  * and the statistics of launches.
  */
 #include "base.h"
+#include "host_call.h"
 #include "summary.h"
 #include "summary_priv.h"
+
+/* A graph may be empty, and what is captured into one is not done. */
+static bool wants_work(const struct gt_trace_event *event)
+{
+	return gt_call_launches(event->name) && !gt_call_launches_graph(event->name) &&
+	       gt_json_kind(gt_trace_event_arg(event, GT_STR("\"captured\""))) != GT_JSON_TRUE;
+}
 
 int gt_summary_add_launch(struct gt_summary *summary, const struct gt_trace_event *event,
 			  uint64_t dur_ns, int64_t correlation)
@@ -15,6 +23,7 @@ int gt_summary_add_launch(struct gt_summary *summary, const struct gt_trace_even
 
 	if (!correlation)
 		return 0;
+	call.wants_work = wants_work(event);
 	call.thread = gt_thread_number(&summary->thread_ids, event);
 	return call.thread == GT_INTERN_FAILED ? -ENOMEM
 					       : gt_launches_add(&summary->launches, &call);
@@ -34,6 +43,33 @@ int gt_summary_add_wait(struct gt_summary *summary, const struct gt_trace_event 
 					   event->ts_ns + (int64_t)dur_ns);
 }
 
+/*
+ * What the file says of itself is true of the trace that it was cut out of. Of a choice of GPUs or
+ * categories nothing can be said.
+ */
+static void count_unlinked(struct gt_summary *summary)
+{
+	const struct gt_launches *launches = &summary->launches;
+	struct gt_summary_own *own = &summary->own;
+
+	own->launches_without_gpu = 0;
+	own->gpu_without_launch = 0;
+	if (summary->copy.by_kind)
+		return;
+	for (size_t i = 0; i < launches->count; i++) {
+		const struct gt_launch_call *call = &launches->calls[i];
+
+		own->launches_without_gpu += call->wants_work && !call->pieces &&
+					     !call->is_ambiguous;
+	}
+	for (size_t i = 0; i < summary->gpu_count; i++) {
+		const struct gt_launched_works *works = &summary->gpus[i].works;
+
+		for (size_t k = 0; k < works->count; k++)
+			own->gpu_without_launch += !works->items[k].call;
+	}
+}
+
 int gt_summary_finish_launches(struct gt_summary *summary)
 {
 	int rc = gt_launches_index(&summary->launches);
@@ -41,6 +77,8 @@ int gt_summary_finish_launches(struct gt_summary *summary)
 	gt_host_waits_sort(&summary->waits);
 	for (size_t i = 0; !rc && i < summary->gpu_count; i++)
 		gt_launches_link(&summary->launches, &summary->gpus[i].works);
+	if (!rc && summary->copy.kind == GT_COPY_CUT)
+		count_unlinked(summary);
 	for (size_t i = 0; !rc && i < summary->gpu_count; i++) {
 		struct gt_summary_gpu *gpu = &summary->gpus[i];
 

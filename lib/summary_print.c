@@ -258,7 +258,7 @@ static void put_head(const struct gt_summary *summary, const struct gt_summary_s
 	gt_summary_put_data_bound(summary, line, out);
 	if (!summary->gpu_count)
 		gt_buf_printf(out, "%sno GPU work\n", line);
-	if (summary->own.present && summary->own.complete)
+	if (summary->own.present && summary->own.complete && summary->copy.kind != GT_COPY_CUT)
 		gt_buf_printf(out, "%scomplete: nothing was dropped%s\n", line,
 			      summary->gpu_count ? ", every launch has its GPU work" : "");
 	gt_summary_losses(summary, &losses);

@@ -27,7 +27,8 @@ static char *why_incomplete(const struct gt_summary *summary)
 	struct gt_buf text = { 0 };
 	char *why;
 
-	gt_buf_text(&text, "the trace is not complete");
+	gt_buf_printf(&text, "the %strace is not complete",
+		      summary->copy.kind == GT_COPY_CUT ? "whole " : "");
 	gt_buf_text(&text, reason.len ? ": " : "");
 	gt_buf_append(&text, reason.ptr, reason.len);
 	why = text.failed ? NULL : strndup(text.data, text.len);

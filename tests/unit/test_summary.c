@@ -396,82 +396,15 @@ static void test_cut_steps(void **state)
 	gt_buf_release(&out);
 }
 
-static void print_copy(const char *copy, struct gt_buf *out)
-{
-	struct gt_buf text = { 0 };
-	struct gt_summary *summary;
-
-	gt_buf_printf(&text, "{\"traceEvents\":[],\"gtrace_copy\":%s}", copy);
-	summary = load(text.data, text.len);
-	print_as(summary, GT_SUMMARY_TABLE, GT_SUMMARY_BY_ANY, out);
-	gt_summary_free(summary);
-	gt_buf_release(&text);
-}
-
-static void assert_copy(const char *copy, const char *line)
-{
-	struct gt_buf out = { 0 };
-
-	print_copy(copy, &out);
-	assert_has(&out, line);
-	gt_buf_release(&out);
-}
-
-/* What gtrace cut and gtrace check --repair write of what they did. */
-static void test_copies(void **state)
-{
-	struct gt_buf out = { 0 }, many = { 0 };
-
-	(void)state;
-	assert_copy("{\"by\":\"gtrace 1\",\"what\":\"cut\",\"events\":1,\"of_events\":9,"
-		    "\"steps\":[5,5]}",
-		    "\npart of another trace: 1 of its 9 events, step 5\n");
-	assert_copy("{\"what\":\"cut\",\"events\":2,\"of_events\":9,\"steps\":[0,6],"
-		    "\"time_ns\":[1500000,9223372036854775807],\"device\":1,"
-		    "\"categories\":\"kernel,\\u001b[1m\"}",
-		    "\npart of another trace: 2 of its 9 events, steps 0 to 6, from 1.500ms on, "
-		    "GPU 1, categories kernel,\\x1b[1m\n");
-	assert_copy("{\"what\":\"cut\",\"steps\":[5,9223372036854775807],\"time_ns\":[0,20000]}",
-		    "\npart of another trace: from step 5 on, from 0.000us to 20.00us\n");
-	assert_copy("{\"what\":\"repair\",\"left_out\":1,\"errors\":[\"C-TRUNC x1: it ends "
-		    "too early\",{},[[[]]],\"J-CTRL\\n\"]}",
-		    "\nrepaired copy of a trace with errors: C-TRUNC x1: it ends too early; "
-		    "J-CTRL\\x0a; 1 event or member was left out\n");
-	assert_copy("{\"what\":\"repair\",\"left_out\":0,\"errors\":[]}",
-		    "\nrepaired copy of a trace without errors\n");
-	/* Of others, or of no use. */
-	print_copy("[\"what\",\"cut\"]", &out);
-	assert_null(strstr(out.data, "part of"));
-	print_copy("{\"what\":\"mirror\",\"steps\":[1,2]}", &out);
-	assert_null(strstr(out.data, "step 1"));
-	assert_copy("{\"what\":\"cut\",\"events\":-1,\"of_events\":\"x\",\"steps\":[1],"
-		    "\"time_ns\":7,\"device\":-5,\"categories\":{}}",
-		    "\npart of another trace\n");
-	/* One line stays one. */
-	gt_buf_text(&many, "{\"what\":\"repair\",\"errors\":[\"");
-	gt_buf_fill(&many, 'x', 100000);
-	gt_buf_byte(&many, '"');
-	for (size_t i = 0; i < 1000; i++)
-		gt_buf_text(&many, ",\"e\"");
-	gt_buf_text(&many, "]}");
-	gt_buf_byte(&many, '\0');
-	print_copy(many.data, &out);
-	assert_true(out.len < 1000);
-	assert_non_null(strstr(out.data, "; e; and 993 more\n"));
-	gt_buf_release(&many);
-	gt_buf_release(&out);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),          cmocka_unit_test(test_gpu_time),
 		cmocka_unit_test(test_busy_in_steps),   cmocka_unit_test(test_meta),
-		cmocka_unit_test(test_cut_steps),       cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_print_table),     cmocka_unit_test(test_print_csv),
-		cmocka_unit_test(test_print_json),      cmocka_unit_test(test_print_in_pieces),
-		cmocka_unit_test(test_limit_and_brief), cmocka_unit_test(test_extreme_times),
-		cmocka_unit_test(test_doubtful_events),
+		cmocka_unit_test(test_cut_steps),       cmocka_unit_test(test_print_table),
+		cmocka_unit_test(test_print_csv),       cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
+		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
