@@ -15,7 +15,12 @@
 
 uint64_t gt_summary_mean_ns(const struct gt_summary_stat *stat)
 {
-	return stat->calls ? (stat->total_ns + stat->calls / 2) / stat->calls : 0;
+	uint64_t calls = stat->calls;
+
+	if (!calls)
+		return 0;
+	/* total_ns may have saturated: nothing may be added to it. */
+	return stat->total_ns / calls + (stat->total_ns % calls >= calls - calls / 2);
 }
 
 struct gt_summary_stat *gt_summary_row(struct gt_summary_table *table, struct gt_str name,

@@ -299,6 +299,20 @@ static void test_extreme_times(void **state)
 	gt_summary_free(summary);
 }
 
+/* A sum that does not fit stays at the end of 64 bits, and so near it the mean. */
+static void test_saturated_mean(void **state)
+{
+	const struct gt_summary_stat saturated = { .calls = 11, .total_ns = UINT64_MAX };
+	const struct gt_summary_stat halves = { .calls = 4, .total_ns = 6 };
+	const struct gt_summary_stat below = { .calls = 5, .total_ns = 7 };
+
+	(void)state;
+	assert_int_equal(gt_summary_mean_ns(&saturated), UINT64_MAX / 11);
+	assert_int_equal(gt_summary_mean_ns(&halves), 2);
+	assert_int_equal(gt_summary_mean_ns(&below), 1);
+	assert_int_equal(gt_summary_mean_ns(&(struct gt_summary_stat){ 0 }), 0);
+}
+
 /* What is not as the file says is said. */
 static void test_doubtful_events(void **state)
 {
@@ -405,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_print_csv),       cmocka_unit_test(test_print_json),
 		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
 		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
+		cmocka_unit_test(test_saturated_mean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
