@@ -84,8 +84,10 @@ static int add_slice(struct gt_summary *summary, const struct gt_trace_event *ev
 	if (!track)
 		return -ENOMEM;
 	track->slices++;
-	for (size_t i = 0; i < GT_TRACK_PARTS; i++)
-		track->parts_ns[i] += parts[i] ? dur_ns : 0;
+	for (size_t i = 0; i < GT_TRACK_PARTS; i++) {
+		if (parts[i])
+			track->parts_ns[i] = gt_summary_add_sat(track->parts_ns[i], dur_ns);
+	}
 	return gt_intervals_add(&track->busy, start_ns, start_ns + (int64_t)dur_ns);
 }
 

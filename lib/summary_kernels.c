@@ -283,7 +283,8 @@ void gt_summary_put_kernels(const struct gt_summary *summary, const struct gt_su
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		table.total_ns += summary->kernels.stats[rows[i]].total_ns;
+		table.total_ns = gt_summary_add_sat(table.total_ns,
+						    summary->kernels.stats[rows[i]].total_ns);
 	shown = gt_summary_rows(style, count);
 	choose_columns(&table, summary, style, rows, shown);
 	gt_summary_put_title(out, style, "Kernels", shown, count);

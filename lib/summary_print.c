@@ -152,7 +152,7 @@ static void put_stats(const struct gt_summary_table *stats, bool marked, const c
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		total += stats->stats[rows[i]].total_ns;
+		total = gt_summary_add_sat(total, stats->stats[rows[i]].total_ns);
 	shown = gt_summary_rows(style, count);
 	gt_summary_put_title(out, style, title, shown, count);
 	for (size_t i = 0; i < shown; i++) {

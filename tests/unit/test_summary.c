@@ -44,16 +44,22 @@ static const char trace[] =
 							   "\"reason\":\"the program \\u001b "
 							   "ended\",\"warnings\":[\"w1\",\"w2\"]}}";
 
-static struct gt_summary *load(const char *text, size_t len)
+static struct gt_summary *load_by(const char *text, size_t len, enum gt_summary_by by)
 {
+	const struct gt_summary_options options = { .by = by };
 	struct gt_summary *summary;
 	struct gt_gz_reader *gz;
 	struct gt_err err;
 
 	assert_int_equal(gt_gz_open_mem(&gz, text, len), 0);
-	assert_int_equal(gt_summary_read(&summary, gz, "some \x1b file", NULL, &err), 0);
+	assert_int_equal(gt_summary_read(&summary, gz, "some \x1b file", &options, &err), 0);
 	gt_gz_close(gz);
 	return summary;
+}
+
+static struct gt_summary *load(const char *text, size_t len)
+{
+	return load_by(text, len, GT_SUMMARY_BY_ANY);
 }
 
 static const struct gt_summary_stat *row(const struct gt_summary_table *table, const char *name)
@@ -299,6 +305,41 @@ static void test_extreme_times(void **state)
 	gt_summary_free(summary);
 }
 
+#define TWICE(event)   event event
+#define LONGEST(event) TWICE(TWICE(TWICE(event)))
+
+/* Eight of the longest durations do not fit a sum, which stays at its end whatever is added. */
+static void test_saturated_sums(void **state)
+{
+	static const char kernels[] = "[" LONGEST(GPU("kernel", "long", "0", "0", "1e300"))
+		GPU("kernel", "short", "0", "0", "1") "]";
+	static const char calls[] = "[" LONGEST(HOST("cuda_runtime", "cudaFree", "0", "1e300"))
+		HOST("cuda_runtime", "cudaStreamSynchronize", "0", "1") "]";
+	struct gt_summary_style style = { .width = 100 };
+	struct gt_summary *summary;
+	struct gt_buf out = { 0 };
+
+	(void)state;
+	summary = load_by(kernels, sizeof(kernels) - 1, GT_SUMMARY_BY_STREAM);
+	assert_int_equal(summary->tracks.rows[0].parts_ns[0], UINT64_MAX);
+	assert_int_equal(gt_summary_print(summary, &style, &out), 0);
+	gt_summary_free(summary);
+	summary = load(calls, sizeof(calls) - 1);
+	assert_int_equal(gt_summary_print(summary, &style, &out), 0);
+	gt_summary_free(summary);
+	gt_buf_byte(&out, '\0');
+	assert_has(&out, "100.0%  long");
+	assert_has(&out, "100.0%  cudaFree");
+	out.len = 0;
+	style.by = GT_SUMMARY_BY_KERNEL;
+	summary = load_by(kernels, sizeof(kernels) - 1, style.by);
+	assert_int_equal(gt_summary_print(summary, &style, &out), 0);
+	gt_summary_free(summary);
+	gt_buf_byte(&out, '\0');
+	assert_has(&out, " 100.0% ");
+	gt_buf_release(&out);
+}
+
 /* A sum that does not fit stays at the end of 64 bits, and so near it the mean. */
 static void test_saturated_mean(void **state)
 {
@@ -419,7 +460,7 @@ int main(void)
 		cmocka_unit_test(test_print_csv),       cmocka_unit_test(test_print_json),
 		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
 		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
-		cmocka_unit_test(test_saturated_mean),
+		cmocka_unit_test(test_saturated_mean),  cmocka_unit_test(test_saturated_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
