@@ -270,7 +270,7 @@ static void check_about(struct gt_checker *checker)
 		gt_check_add(checker, GT_CHECK_T_LOST, NULL, "%.*s",
 			     (int)GT_MIN(own->reason.len, 180u),
 			     own->reason.len ? own->reason.data : "");
-	add_if(checker, GT_CHECK_T_DROP, own->dropped + own->bad_records);
+	add_if(checker, GT_CHECK_T_DROP, gt_summary_add_sat(own->dropped, own->bad_records));
 	if (own->warnings.len) {
 		const char *end = memchr(own->warnings.data, '\n', own->warnings.len);
 

@@ -96,7 +96,7 @@ static int on_dropped(void *context, struct gt_str key, struct gt_str raw)
 
 	(void)key;
 	if (gt_json_int(raw, &value) && value > 0)
-		own->dropped += (uint64_t)value;
+		own->dropped = gt_summary_add_sat(own->dropped, (uint64_t)value);
 	return 0;
 }
 

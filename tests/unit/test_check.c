@@ -164,6 +164,10 @@ static const struct {
 		"\"warnings\":[\"w\"]},",
 		""),
 	  "error T-LOST x1, error T-DROP x2, warning T-DOUBT x1" },
+	{ TRACE("\"gtrace\":{\"complete\":true,\"dropped\":{\"a\":9223372036854775807,"
+		"\"b\":9223372036854775807,\"c\":2},\"bad_records\":1},",
+		""),
+	  "error T-DROP x18446744073709551615" },
 	/* events */
 	{ TRACE("", ",{}"), "warning E-OBJECT x1" },
 	{ TRACE("", ",{\"ph\":\"B\",\"ts\":1}"), "warning E-PH x1" },

@@ -313,8 +313,11 @@ static void test_saturated_sums(void **state)
 {
 	static const char kernels[] = "[" LONGEST(GPU("kernel", "long", "0", "0", "1e300"))
 		GPU("kernel", "short", "0", "0", "1") "]";
-	static const char calls[] = "[" LONGEST(HOST("cuda_runtime", "cudaFree", "0", "1e300"))
-		HOST("cuda_runtime", "cudaStreamSynchronize", "0", "1") "]";
+	static const char calls[] = "{\"traceEvents\":[" LONGEST(
+		HOST("cuda_runtime", "cudaFree", "0", "1e300"))
+		HOST("cuda_runtime", "cudaStreamSynchronize", "0",
+		     "1") "],\"gtrace\":{\"complete\":true,\"dropped\":{\"a\":1e300,\"b\":1e300,"
+			  "\"c\":2}}}";
 	struct gt_summary_style style = { .width = 100 };
 	struct gt_summary *summary;
 	struct gt_buf out = { 0 };
@@ -330,6 +333,7 @@ static void test_saturated_sums(void **state)
 	gt_buf_byte(&out, '\0');
 	assert_has(&out, "100.0%  long");
 	assert_has(&out, "100.0%  cudaFree");
+	assert_has(&out, "18446744073709551615 records were dropped");
 	out.len = 0;
 	style.by = GT_SUMMARY_BY_KERNEL;
 	summary = load_by(kernels, sizeof(kernels) - 1, style.by);
