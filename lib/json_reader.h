@@ -109,6 +109,15 @@ static inline bool gt_json_int(struct gt_str raw, int64_t *ret)
  */
 size_t gt_json_unescape(struct gt_str raw, char *out);
 
+/* Longer than every key that we look for, were each of its bytes an escape. */
+#define GT_JSON_KEY_MAX 128
+
+/*
+ * A raw key, to compare: decoded into plain when it has escapes, which are rare; the raw one when
+ * it has none, or is longer than plain.
+ */
+struct gt_str gt_json_key(struct gt_str raw, char plain[GT_JSON_KEY_MAX]);
+
 /* Append the bytes of a raw string, or the text of any other value. 0 or -ENOMEM. */
 int gt_json_put_text(struct gt_buf *out, struct gt_str raw);
 

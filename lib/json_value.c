@@ -193,6 +193,13 @@ size_t gt_json_unescape(struct gt_str raw, char *out)
 	return (size_t)(next - out);
 }
 
+struct gt_str gt_json_key(struct gt_str raw, char plain[GT_JSON_KEY_MAX])
+{
+	if (raw.len > GT_JSON_KEY_MAX || !raw.len || !memchr(raw.ptr, '\\', raw.len))
+		return raw;
+	return (struct gt_str){ plain, gt_json_unescape(raw, plain) };
+}
+
 int gt_json_put_text(struct gt_buf *out, struct gt_str raw)
 {
 	struct gt_str text = gt_json_unquote(raw);

@@ -14,7 +14,7 @@ static int add_category(struct gt_summary *summary, const struct gt_trace_event 
 {
 	bool is_new;
 	struct gt_summary_stat *row =
-		gt_summary_row(&summary->categories, gt_json_unquote(event->cat_text), &is_new);
+		gt_summary_row(&summary->categories, event->cat_text, &is_new);
 
 	if (!row)
 		return -ENOMEM;

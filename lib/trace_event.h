@@ -49,10 +49,11 @@ struct gt_trace_event {
 	struct gt_trace_id pid;
 	struct gt_trace_id tid;
 	struct gt_str name;     /* decoded; any bytes */
-	struct gt_str cat_text; /* as in the file */
+	struct gt_str cat_text; /* the same */
 	struct gt_str args;     /* the JSON object; empty: none */
 	struct gt_str text;     /* the whole event */
-	bool name_escaped;      /* gt_trace_event_parse() left escapes in name */
+	/* gt_trace_event_parse() leaves escapes in name, then name_escaped, and in cat_text */
+	bool name_escaped;
 };
 
 /*

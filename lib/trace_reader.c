@@ -43,6 +43,7 @@ struct stream {
 	uint64_t damages;    /* when commas were looked at */
 	struct gt_buf repaired;
 	struct gt_buf name;
+	struct gt_buf cat;
 };
 
 static size_t left(const struct stream *s)
@@ -144,16 +145,39 @@ static inline void check_commas(struct stream *s, unsigned int right)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+static int decode(struct stream *s, struct gt_buf *room, struct gt_str *text)
+{
+	char *plain;
+
+	room->len = 0;
+	plain = gt_buf_reserve(room, text->len);
+	if (!plain)
+		return gt_err_set(s->in.err, -ENOMEM, "out of memory");
+	*text = (struct gt_str){ plain, gt_json_unescape(*text, plain) };
+	return 0;
+}
+
+/* Apart, for the path of most events to stay short. */
+GT_NOINLINE static int decode_texts(struct stream *s, struct gt_trace_event *event)
+{
+	int rc = event->name_escaped ? decode(s, &s->name, &event->name) : 0;
+
+	if (rc || event->cat != GT_CAT_OTHER ||
+	    !memchr(event->cat_text.ptr, '\\', event->cat_text.len))
+		return rc;
+	rc = decode(s, &s->cat, &event->cat_text);
+	event->cat = gt_trace_cat_of(event->cat_text);
+	return rc;
+}
+
 static int hand_on(struct stream *s, struct gt_trace_event *event)
 {
-	if (event->name_escaped) {
-		char *name;
+	/* A category that is known as it stands has no escapes. */
+	if (GT_UNLIKELY(event->name_escaped || event->cat == GT_CAT_OTHER)) {
+		int rc = decode_texts(s, event);
 
-		s->name.len = 0;
-		name = gt_buf_reserve(&s->name, event->name.len);
-		if (!name)
-			return gt_err_set(s->in.err, -ENOMEM, "out of memory");
-		event->name = (struct gt_str){ name, gt_json_unescape(event->name, name) };
+		if (rc)
+			return rc;
 	}
 	s->stats->events++;
 	s->saw_events |= event->phase != 0;
@@ -314,6 +338,7 @@ static int read_key(struct stream *s, struct gt_str *ret_key, const char **ret_v
 
 static int read_member(struct stream *s)
 {
+	char plain[GT_JSON_KEY_MAX];
 	struct gt_str key;
 	const char *value, *next;
 	int rc;
@@ -324,7 +349,7 @@ static int read_member(struct stream *s)
 			return rc;
 		if (!value)
 			return s->in.ended && ended_early(s) ? end_cut(s) : skip_damage(s);
-		if (gt_str_equal(key, GT_STR("traceEvents"))) {
+		if (gt_str_equal(gt_json_key(key, plain), GT_STR("traceEvents"))) {
 			s->stats->repeated |= s->saw_events;
 			s->saw_events = true;
 			if (*value == '[') {
@@ -466,5 +491,6 @@ int gt_trace_read(struct gt_gz_reader *gz, const struct gt_trace_hooks *hooks,
 	gt_text_window_release(&s.in);
 	gt_buf_release(&s.repaired);
 	gt_buf_release(&s.name);
+	gt_buf_release(&s.cat);
 	return rc;
 }

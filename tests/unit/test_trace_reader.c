@@ -84,6 +84,10 @@ static void assert_seen(const char *json, const char *want)
 	gt_buf_release(&seen.text);
 }
 
+/* Longer than any key that is looked for, with escapes for every byte. */
+#define LONG_PART "................................................"
+#define LONG      LONG_PART LONG_PART LONG_PART LONG_PART
+
 static const char whole[] =
 	"{\n \"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"A } B\"}],\n"
 	" \"traceEvents\": [\n"
@@ -244,6 +248,32 @@ static void test_duplicates(void **state)
 		"X 1 '' 0 0  \n");
 }
 
+/* Escapes say the same in keys, categories and phases, whatever they hide. */
+static void test_escapes(void **state)
+{
+	(void)state;
+	assert_seen("{\"trace\\u0045vents\":[{\"\\u0070h\":\"\\u0058\",\"c\\u0061t\":"
+		    "\"kern\\u0065l\",\"n\\u0061me\":\"\\u0061\",\"\\u0070id\":1,\"ti\\u0064\":2,"
+		    "\"t\\u0073\":3,\"\\u0064ur\":4,\"arg\\u0073\":{\"stream\":7}}]}",
+		    "X 5 'a' 1 2 ts 3000 dur 4000 7 \n");
+	assert_seen("{\"traceEvents\":[{\"\\u0070\\u0068\":\"X\",\"cat\":\"\\u006b\\u0065\\u0072"
+		    "\\u006e\\u0065\\u006c\"}]}",
+		    "X 5 '' 0 0  \n");
+	/* the last one counts, with escapes or without */
+	assert_seen(
+		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kern\\u0065l\",\"cat\":\"cpu_op\","
+		"\"dur\":1,\"\\u0064ur\":2},{\"ph\":\"X\",\"cat\":\"kern\\u0065l\",\"cat\":1}]}",
+		"X 2 '' 0 0 dur 2000  \nX 1 '' 0 0  \n");
+	/* what only begins like a key, is none, or is too long for one */
+	assert_seen("{\"traceEvents\":[{\"ph\":\"i\",\"ts\\u0022\":1,\"\\u0074s\\\"\":1,"
+		    "\"\\u0074s\\u0000\":1,\"\\ts\":1,\"\\u007\":1,\"t\\\\\":1,\"t\\u0073" LONG
+		    "\":1,\"\\" LONG "\":1}]}",
+		    "i 1 '' 0 0  \n");
+	assert_seen("{\"traceEvents\":[{\"ph\":\"\\u0058X\"},{\"ph\":\"\\u0058" LONG
+		    "\",\"cat\":\"kern\\u0065l" LONG "\"},{\"ph\":\"i\"}]}",
+		    "? 1 '' 0 0  \n? 0 '' 0 0  \ni 1 '' 0 0  \n");
+}
+
 static void test_damaged_events(void **state)
 {
 	static const char text[] =
@@ -379,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_events), cmocka_unit_test(test_damaged_last),
 		cmocka_unit_test(test_trailing),       cmocka_unit_test(test_not_a_trace),
 		cmocka_unit_test(test_hook_stops),     cmocka_unit_test(test_categories),
+		cmocka_unit_test(test_escapes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
