@@ -60,17 +60,30 @@ static void check_key(struct gt_checker *checker, const struct gt_check_event *e
 			     key.ptr);
 }
 
-static void split_fields(struct gt_checker *checker, struct gt_check_event *e)
+static bool note_field(struct gt_check_event *e, struct gt_str key, struct gt_str raw)
 {
 	static const struct gt_str names[GT_FIELD_COUNT] = {
 		GT_STR("ph"), GT_STR("cat"), GT_STR("name"), GT_STR("pid"), GT_STR("tid"),
 		GT_STR("ts"), GT_STR("dur"), GT_STR("args"), GT_STR("id"),  GT_STR("bp"),
 	};
+
+	for (int i = 0; i < GT_FIELD_COUNT; i++) {
+		if (gt_str_equal(key, names[i])) {
+			e->raw[i] = raw;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void split_fields(struct gt_checker *checker, struct gt_check_event *e)
+{
 	struct gt_str whole = e->event->text;
 	struct gt_json_text text = { .end = whole.ptr + whole.len };
 	const char *at = whole.ptr + 1;
+	char plain[GT_JSON_KEY_MAX];
+	struct gt_str key, raw;
 	struct keys keys;
-	struct gt_str key;
 
 	keys.seen = keys.count = 0;
 	while (gt_json_member(&text, &at, &key) > 0) {
@@ -80,12 +93,9 @@ static void split_fields(struct gt_checker *checker, struct gt_check_event *e)
 		if (!at)
 			return;
 		check_key(checker, e, &keys, key);
-		for (int i = 0; i < GT_FIELD_COUNT; i++) {
-			if (!gt_str_equal(key, names[i]))
-				continue;
-			e->raw[i] = (struct gt_str){ value, (size_t)(at - value) };
-			break;
-		}
+		raw = (struct gt_str){ value, (size_t)(at - value) };
+		if (!note_field(e, key, raw))
+			note_field(e, gt_json_key(key, plain), raw);
 	}
 }
 

@@ -13,6 +13,7 @@ static int walk(struct gt_str raw, void *context,
 {
 	struct gt_json_text text = { .end = raw.ptr + raw.len };
 	const char *at = raw.ptr + 1;
+	char plain[GT_JSON_KEY_MAX];
 	struct gt_str key;
 	int rc = 0;
 
@@ -24,7 +25,8 @@ static int walk(struct gt_str raw, void *context,
 		at = gt_json_value_end(&text, at);
 		if (!at)
 			break;
-		rc = fn(context, key, (struct gt_str){ value, (size_t)(at - value) });
+		rc = fn(context, gt_json_key(key, plain),
+			(struct gt_str){ value, (size_t)(at - value) });
 	}
 	return rc;
 }
@@ -349,6 +351,9 @@ static int note_version(struct gt_summary *summary, struct gt_str raw, const cha
 
 int gt_summary_member(struct gt_summary *summary, struct gt_str key, struct gt_str raw)
 {
+	char plain[GT_JSON_KEY_MAX];
+
+	key = gt_json_key(key, plain);
 	if (gt_str_equal(key, GT_STR("gtrace"))) {
 		summary->own.present = gt_json_kind(raw) == GT_JSON_OBJECT;
 		return walk(raw, summary, on_own);

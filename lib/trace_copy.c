@@ -4,6 +4,7 @@
  */
 #include "base.h"
 #include "json_clean.h"
+#include "json_reader.h"
 #include "out_file.h"
 #include "trace_copy.h"
 
@@ -84,7 +85,10 @@ static int write_text(struct gt_trace_copy *copy)
 int gt_trace_copy_member(struct gt_trace_copy *copy, struct gt_str key, struct gt_str raw,
 			 unsigned int *flaws)
 {
-	if (gt_str_equal(key, GT_STR("traceEvents")) || gt_str_equal(key, GT_STR("gtrace_copy")))
+	char plain[GT_JSON_KEY_MAX];
+	struct gt_str name = gt_json_key(key, plain);
+
+	if (gt_str_equal(name, GT_STR("traceEvents")) || gt_str_equal(name, GT_STR("gtrace_copy")))
 		return copy->error;
 	if (copy->events) {
 		if (copy->tail.len > TAIL_MAX || !put_member(&copy->tail, ",\n", key, raw, flaws))

@@ -168,6 +168,15 @@ static const struct {
 		"\"b\":9223372036854775807,\"c\":2},\"bad_records\":1},",
 		""),
 	  "error T-DROP x18446744073709551615" },
+	/* escapes */
+	{ TRACE("\"displayTime\\u0055nit\":\"s\",\"gtr\\u0061ce\":{\"c\\u006fmplete\":false,"
+		"\"dr\\u006fpped\":{\"ring\":2}},",
+		""),
+	  "warning T-UNIT x1, error T-LOST x1, error T-DROP x2" },
+	{ TRACE("", ",{\"\\u0070h\":\"X\",\"c\\u0061t\":\"cpu_op\",\"n\\u0061me\":\"a\","
+		    "\"p\\u0069d\":9,"
+		    "\"t\\u0069d\":9,\"t\\u0073\":300,\"d\\u0075r\":1,\"\\u0061rgs\":{}}"),
+	  "" },
 	/* events */
 	{ TRACE("", ",{}"), "warning E-OBJECT x1" },
 	{ TRACE("", ",{\"ph\":\"B\",\"ts\":1}"), "warning E-PH x1" },
@@ -322,7 +331,7 @@ static void test_print(void **state)
 	gt_buf_byte(&out, '\0');
 	assert_non_null(strstr(out.data, "a\\x1b.pt.trace.json: usable, with losses (2 errors, "));
 	assert_non_null(strstr(out.data, "[first: event 7: correlation 6]\n"));
-	assert_non_null(strstr(out.data, "[first: event 8 X x\\u0007 \"\\x1b[1m\"]\n"));
+	assert_non_null(strstr(out.data, "[first: event 8 X x\\x07 \"\\x1b[1m\"]\n"));
 	assert_non_null(strstr(out.data, "2 pieces of GPU work, 1 without a launch\n"));
 	assert_null(strchr(out.data, '\x1b'));
 	out.len = 0;

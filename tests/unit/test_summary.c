@@ -154,6 +154,23 @@ static void test_meta(void **state)
 	gt_summary_free(summary);
 }
 
+/* Escapes in keys say the same. */
+static void test_escaped_meta(void **state)
+{
+	static const char text[] =
+		"{\"deviceP\\u0072operties\":[{\"n\\u0061me\":\"Some GPU\"}],"
+		"\"distributed\\u0049nfo\":{\"r\\u0061nk\":3},\"traceEvents\":[],"
+		"\"gtrac\\u0065\":{\"compl\\u0065te\":true,\"v\\u0065rsion\":\"9.9\"}}";
+	struct gt_summary *summary = load(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(summary->rank, 3);
+	assert_true(gt_str_equal(gt_buf_str(&summary->producer), GT_STR("gtrace 9.9")));
+	assert_true(gt_str_equal(gt_buf_str(&summary->devices), GT_STR("Some GPU")));
+	assert_true(summary->own.complete);
+	gt_summary_free(summary);
+}
+
 /* Each format in full; the width of the table is that of a wide terminal. */
 static void print(enum gt_summary_format format, struct gt_buf *out)
 {
@@ -465,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_print_in_pieces), cmocka_unit_test(test_limit_and_brief),
 		cmocka_unit_test(test_extreme_times),   cmocka_unit_test(test_doubtful_events),
 		cmocka_unit_test(test_saturated_mean),  cmocka_unit_test(test_saturated_sums),
+		cmocka_unit_test(test_escaped_meta),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

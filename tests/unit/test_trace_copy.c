@@ -99,7 +99,9 @@ static void put_whole(struct gt_trace_copy *copy)
 	put(copy, NULL, "{\"ph\":\"X\"}");
 	put(copy, "b", "2");
 	put(copy, "traceEvents", "null");
+	put(copy, "trace\\u0045vents", "null");
 	put(copy, "gtrace_copy", "{\"old\":1}");
+	put(copy, "gtrace\\u005fcopy", "{\"old\":1}");
 	put(copy, NULL, "{\"ph\":\"i\"}");
 	assert_int_equal(gt_trace_copy_events(copy), 2);
 	assert_int_equal(gt_trace_copy_lost(copy), 0);
