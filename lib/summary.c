@@ -239,11 +239,6 @@ static int add_event(struct gt_summary *summary, const struct gt_trace_event *ev
 	if (event->phase == 'i')
 		return summary->no_operators ? 0 : gt_ops_add_instant(&summary->ops, event);
 	summary->is_kineto = true;
-	summary->spans++;
-	if (!event->has_ts || !event->has_dur) {
-		summary->without_dur++;
-		return 0;
-	}
 	summary->negative += event->dur_ns < 0;
 	summary->clamped += event->dur_ns > GT_SUMMARY_TIME_MAX_NS;
 	dur_ns = GT_MAX(GT_MIN(event->dur_ns, GT_SUMMARY_TIME_MAX_NS), 0);
@@ -269,13 +264,19 @@ static int on_event(void *context, const struct gt_trace_event *event)
 	struct gt_summary *summary = context;
 	bool is_span = event->phase == 'X' && event->cat != GT_CAT_OTHER &&
 		       event->cat != GT_CAT_NONE;
+	bool is_untimed = event->phase == 'X' && !(event->has_ts && event->has_dur);
 	struct gt_trace_event clamped;
 
 	summary->not_spans += GT_UNLIKELY(!is_span && is_other_slice(event));
-	if (!is_span && event->phase != 'i' && !summary->by)
+	if (!is_span && event->phase != 'i' && !summary->by && GT_LIKELY(!is_untimed))
 		return 0;
 	if (summary->selection && !gt_selection_takes(summary->selection, event))
 		return 0;
+	if (GT_UNLIKELY(is_untimed)) {
+		summary->is_kineto |= is_span;
+		summary->without_dur++;
+		return 0;
+	}
 	if (GT_UNLIKELY(summary->by)) {
 		int rc = gt_summary_add_by(summary, event);
 

@@ -164,9 +164,8 @@ struct gt_summary {
 	struct gt_summary_step *steps; /* by start */
 	size_t step_count;
 	size_t step_cap;
-	uint64_t spans;                 /* phase X */
-	uint64_t without_dur;           /* of these: left out for want of a time */
-	uint64_t negative;              /* of these: a negative duration, taken as 0 */
+	uint64_t without_dur;           /* slices, of any category, without a time: left out */
+	uint64_t negative;              /* of a slice in the tables: a duration, taken as 0 */
 	uint64_t clamped;               /* times beyond what is computed with */
 	uint64_t not_spans;             /* of the categories of spans, but in another phase */
 	bool no_operators;              /* they were left out */

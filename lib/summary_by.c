@@ -145,7 +145,7 @@ int gt_summary_add_by(struct gt_summary *summary, const struct gt_trace_event *e
 
 	if (event->phase == 'M' && summary->by == GT_SUMMARY_BY_THREAD)
 		return name_thread(summary, event);
-	if (event->phase != 'X' || !event->has_ts || !event->has_dur)
+	if (event->phase != 'X')
 		return 0;
 	switch (summary->by) {
 	case GT_SUMMARY_BY_CATEGORY:

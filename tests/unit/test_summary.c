@@ -384,13 +384,17 @@ static void test_doubtful_events(void **state)
 			    "-1") "{\"ph\":\"B\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":1},\n"
 				  "{\"ph\":\"E\",\"cat\":\"kernel\",\"name\":\"b\",\"ts\":2},\n"
 				  "{\"cat\":\"cpu_op\",\"name\":\"c\",\"ts\":1,\"dur\":1},\n"
-				  "{\"ph\":\"B\",\"cat\":\"other\",\"name\":\"d\",\"ts\":1}]";
+				  "{\"ph\":\"B\",\"cat\":\"other\",\"name\":\"d\",\"ts\":1},\n"
+				  "{\"ph\":\"X\",\"cat\":\"other\",\"name\":\"e\",\"ts\":1},\n"
+				  "{\"ph\":\"X\",\"name\":\"f\",\"ts\":\"1a\",\"dur\":1}]";
 	struct gt_summary *summary = load(text, sizeof(text) - 1);
 	struct gt_buf losses = { 0 };
 
 	(void)state;
 	gt_summary_losses(summary, &losses);
-	assert_has(&losses, "1 negative duration was taken as 0\n"
+	assert_true(gt_summary_is_lossy(summary));
+	assert_has(&losses, "2 events have no time or duration and were left out\n"
+			    "1 negative duration was taken as 0\n"
 			    "2 times are beyond 73 years and were taken as that\n"
 			    "2 slices are not one event of phase X and were left out\n");
 	gt_buf_release(&losses);
