@@ -312,11 +312,13 @@ def repair_problem(gtrace, name, path, status, count=None):
 
 
 def cut_problem(gtrace, name, path, status, count=None):
-    """gtrace cut of the same file."""
+    """gtrace cut of the same file: its kernels, or the refusal of a trace without any."""
     out = path + '.cut.json'
     done = timed([gtrace, 'cut', '--category', 'kernel', '-o', out, path], f'cut, {name}')
     if not done:
         return f'cut: no end after {TIMEOUT_S} s'
+    if not count and status != REFUSED and b"it has no event of category 'kernel'" in done.stderr:
+        return None if done.returncode == REFUSED else f'cut: exit status {done.returncode}'
     if done.returncode not in ((REFUSED,) if status == REFUSED else (OK, LOSSY)):
         return f'cut: exit status {done.returncode}: {done.stderr.decode()!r}'
     if status == REFUSED:
