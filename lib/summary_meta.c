@@ -150,6 +150,14 @@ static int on_own(void *context, struct gt_str key, struct gt_str raw)
 	return 0;
 }
 
+/* It gives a reason when it ends the file. */
+static void explain_open(struct gt_summary_own *own)
+{
+	if (own->present && !own->complete && !own->reason.len)
+		gt_buf_text(&own->reason,
+			    "gtrace has not ended it: it is still at work or was killed");
+}
+
 /* ---- of a copy ------------------------------------------------------------------------------- */
 
 #define ERRORS_SHOWN 8
@@ -352,11 +360,14 @@ static int note_version(struct gt_summary *summary, struct gt_str raw, const cha
 int gt_summary_member(struct gt_summary *summary, struct gt_str key, struct gt_str raw)
 {
 	char plain[GT_JSON_KEY_MAX];
+	int rc;
 
 	key = gt_json_key(key, plain);
 	if (gt_str_equal(key, GT_STR("gtrace"))) {
 		summary->own.present = gt_json_kind(raw) == GT_JSON_OBJECT;
-		return walk(raw, summary, on_own);
+		rc = walk(raw, summary, on_own);
+		explain_open(&summary->own);
+		return rc;
 	}
 	if (gt_str_equal(key, GT_STR("gtrace_copy")))
 		return note_copy(&summary->copy, raw);

@@ -105,7 +105,8 @@ static void question_signal(struct gt_target *target, const struct signalfd_sigi
 		 * leader of the session alone, which gtrace may be.
 		 */
 		.pass_on = (info->ssi_code <= 0 || info->ssi_signo == SIGHUP) &&
-			   (pid_t)info->ssi_pid != target->pid && (pid_t)info->ssi_pid != getpid(),
+			   (pid_t)info->ssi_pid != target->pid &&
+			   !(info->ssi_signo == SIGXFSZ && (pid_t)info->ssi_pid == getpid()),
 		.signal_ms = uv_now(target->timer.loop),
 	};
 	size_t i;
