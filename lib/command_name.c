@@ -22,7 +22,7 @@ static const struct launcher {
 	{ "orterun", 0, NULL },
 	{ "prterun", 0, NULL },
 	{ "srun", 0, NULL },
-	{ "env", 0, "-u --unset -C --chdir" },
+	{ "env", 0, "-u --unset -C --chdir -a --argv0" },
 	{ "nice", 0, "-n --adjustment" },
 	{ "nohup", 0, "" },
 	{ "setsid", 0, "" },
@@ -209,7 +209,8 @@ static bool walk_shell(struct walk *walk)
 		if (!is_long && **arg == '-' && strchr(*arg, 'c'))
 			return false;
 		/* -o pipefail, -euo pipefail, +O extglob */
-		if (arg[1] && (is_long ? ends_with(*arg, "file") : strpbrk(*arg, "oO") != NULL))
+		if (arg[1] && (is_long ? !strcmp(*arg, "--rcfile") || !strcmp(*arg, "--init-file")
+				       : strpbrk(*arg, "oO") != NULL))
 			arg++;
 	}
 	if (!*arg)

@@ -79,6 +79,7 @@ static void launchers(void **state)
 	assert_name("app", "env|-C|/tmp|./app|x");
 	assert_name("app", "env|--chdir|/tmp|-u|HOME|A=/b|app");
 	assert_name("app", "env|-i|app");
+	assert_name("app", "env|-a|foo|app");
 	assert_name("app", "timeout|--foreground|10|app");
 	assert_name("app", "timeout|-k|5|-s|INT|10|app");
 	assert_name("app", "nice|-n|5|app");
@@ -91,6 +92,7 @@ static void launchers(void **state)
 	assert_name("run", "bash|-o|pipefail|run.sh");
 	assert_name("run", "bash|-euo|pipefail|+O|extglob|--norc|run.sh");
 	assert_name("run", "bash|--rcfile|x|-e|run.sh");
+	assert_name("run", "bash|--init-file|x|--noprofile|run.sh|arg");
 	assert_name("bash", "bash|-eo");
 	assert_name("bash", "bash|-c|python train.py");
 	assert_name("torchrun", "torchrun");
