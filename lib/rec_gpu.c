@@ -104,8 +104,9 @@ static void match(struct gt_recorder *rec, struct gt_window *window, struct gt_l
 static bool has_none(const struct gt_recorder *rec, const struct gt_window *window,
 		     const struct gt_launch *launch)
 {
-	return launch->graph && !launch->untimed && launch->end_ns <= rec->synced_ns &&
-	       window->worked && launch->entry.correlation == window->newest;
+	return rec->ended && launch->graph && !launch->untimed &&
+	       launch->end_ns <= rec->synced_ns && window->worked &&
+	       !window->launches_without_gpu && launch->entry.correlation == window->newest;
 }
 
 /* A launch leaves the ring, or its window ends: what can be said of it now? */

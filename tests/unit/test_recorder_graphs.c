@@ -136,12 +136,31 @@ static void ends_with_an_empty_graph(void **state)
 	assert_true(only_trace()->health.complete);
 }
 
-/* It may as well be CUPTI that says nothing: the first is proved by nothing. */
+/* The program goes on: its next work would prove it. */
+static void goes_on_after_a_graph(void **state)
+{
+	(void)state;
+	start();
+	steps_to(4);
+	ab_launch(&ab, MAIN, 3, 1, AB_MS(31));
+	ab_kernel(&ab, 1, AB_MS(33));
+	launch_graph(3, 2, 7, 34);
+	wait_for_device(3, 38);
+	ab_flush(&ab);
+	close_cycle(50);
+	steps_to(7);
+	phase(GT_WHAT_OFF, 0, 0, 2050);
+	drain(2060);
+	drain(4000);
+	assert_string_equal(only_trace()->reason, "1 launch has no GPU record");
+}
+
+/* It may as well be CUPTI that says nothing. */
 static void ends_with_silent_graphs(void **state)
 {
 	(void)state;
 	end_with_graphs(2, true);
-	assert_string_equal(report.closed[0].why, "1 launch has no GPU record");
+	assert_string_equal(report.closed[0].why, "2 launches have no GPU record");
 }
 
 static void ends_with_a_graph_that_may_run(void **state)
@@ -154,10 +173,15 @@ static void ends_with_a_graph_that_may_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(graph_of_many),           TEST(graph_and_later_work),
-		TEST(graph_of_none),           TEST(graph_without_records),
-		TEST(graph_as_one_record),     TEST(ends_with_an_empty_graph),
-		TEST(ends_with_silent_graphs), TEST(ends_with_a_graph_that_may_run),
+		TEST(graph_of_many),
+		TEST(graph_and_later_work),
+		TEST(graph_of_none),
+		TEST(graph_without_records),
+		TEST(graph_as_one_record),
+		TEST(ends_with_an_empty_graph),
+		TEST(goes_on_after_a_graph),
+		TEST(ends_with_silent_graphs),
+		TEST(ends_with_a_graph_that_may_run),
 	};
 
 	return cmocka_run_group_tests_name("recorder_graphs", tests, NULL, NULL);
