@@ -44,30 +44,28 @@ int gt_summary_add_wait(struct gt_summary *summary, const struct gt_trace_event 
 }
 
 /*
- * What the file says of itself is true of the trace that it was cut out of. Of a choice of GPUs or
- * categories nothing can be said.
+ * What the file says of itself is true of the trace that it was cut out of, of which a part can
+ * lack no more. Of a choice of GPUs or categories nothing can be said.
  */
 static void count_unlinked(struct gt_summary *summary)
 {
 	const struct gt_launches *launches = &summary->launches;
 	struct gt_summary_own *own = &summary->own;
+	uint64_t without_gpu = 0, without_launch = 0;
 
-	own->launches_without_gpu = 0;
-	own->gpu_without_launch = 0;
-	if (summary->copy.by_kind)
-		return;
-	for (size_t i = 0; i < launches->count; i++) {
+	for (size_t i = 0; i < launches->count && !summary->copy.by_kind; i++) {
 		const struct gt_launch_call *call = &launches->calls[i];
 
-		own->launches_without_gpu += call->wants_work && !call->pieces &&
-					     !call->is_ambiguous;
+		without_gpu += call->wants_work && !call->pieces && !call->is_ambiguous;
 	}
-	for (size_t i = 0; i < summary->gpu_count; i++) {
+	for (size_t i = 0; i < summary->gpu_count && !summary->copy.by_kind; i++) {
 		const struct gt_launched_works *works = &summary->gpus[i].works;
 
 		for (size_t k = 0; k < works->count; k++)
-			own->gpu_without_launch += !works->items[k].call;
+			without_launch += !works->items[k].call;
 	}
+	own->launches_without_gpu = GT_MIN(own->launches_without_gpu, without_gpu);
+	own->gpu_without_launch = GT_MIN(own->gpu_without_launch, without_launch);
 }
 
 int gt_summary_finish_launches(struct gt_summary *summary)
