@@ -101,7 +101,7 @@ static void explain_nothing(const struct run_report *report)
 	     report->last_step, (unsigned long long)first.steps_to_active);
 }
 
-/* Those that came have told of themselves. */
+/* Those that came have told of themselves. A triggered one has a number among them. */
 static void explain_fewer(const struct run_report *report)
 {
 	const struct gt_schedule *sched = &report->options->schedule;
@@ -109,7 +109,7 @@ static void explain_fewer(const struct run_report *report)
 
 	for (size_t i = 0; i < report->file_count; i++)
 		came = GT_MAX(came, report->files[i].cycle);
-	if (report->options->quiet || !came || came >= sched->repeat)
+	if (report->options->quiet || report->triggered || !came || came >= sched->repeat)
 		return;
 	if (sched->capture)
 		say("%llu of %llu ranges came until tracing ended", (unsigned long long)came,

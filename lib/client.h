@@ -115,6 +115,9 @@ void gt_client_tick(struct gt_client *client);
  */
 void gt_client_stop(struct gt_client *client, const char *by);
 
+/* Is the process there to be asked? */
+bool gt_client_can_plan(const struct gt_client *client);
+
 /*
  * Propose a plan, when none is undecided: it is answered by info's plan_state. What happens in its
  * steps is not read until gt_client_decide(), which makes it a window, or takes it back. false: the

@@ -6,9 +6,14 @@
 #include "client_priv.h"
 #include "message.h"
 
+bool gt_client_can_plan(const struct gt_client *client)
+{
+	return client->recorder && !client->gone && !client->stopping && client->fd >= 0;
+}
+
 bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan)
 {
-	if (!client->recorder || client->gone || client->stopping || client->fd < 0)
+	if (!gt_client_can_plan(client))
 		return false;
 	client->plan = *plan;
 	client->plan_id++;

@@ -160,7 +160,7 @@ static struct gt_client *find_past(const struct gt_trigger *trigger)
 	for (size_t i = 0; i < trigger->collector->client_count; i++) {
 		struct gt_client *client = trigger->collector->clients[i];
 
-		if (has_steps(gt_client_info(client)) &&
+		if (gt_client_can_plan(client) && has_steps(gt_client_info(client)) &&
 		    gt_client_step(client) > gt_plan_begin(&trigger->plan))
 			return client;
 	}
