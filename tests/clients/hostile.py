@@ -317,7 +317,10 @@ def cut_problem(gtrace, name, path, status, count=None):
     done = timed([gtrace, 'cut', '--category', 'kernel', '-o', out, path], f'cut, {name}')
     if not done:
         return f'cut: no end after {TIMEOUT_S} s'
-    if not count and status != REFUSED and b"it has no event of category 'kernel'" in done.stderr:
+    if status != REFUSED and b"it has no event of category 'kernel'" in done.stderr:
+        summary = timed([gtrace, 'summary', '--format', 'json', path], f'summary, {name}')
+        if count or json.loads(summary.stdout)['files'][0]['kernels']:
+            return 'cut: it says that there are no kernels'
         return None if done.returncode == REFUSED else f'cut: exit status {done.returncode}'
     if done.returncode not in ((REFUSED,) if status == REFUSED else (OK, LOSSY)):
         return f'cut: exit status {done.returncode}: {done.stderr.decode()!r}'
