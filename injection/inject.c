@@ -327,9 +327,10 @@ static bool connect_session(void)
 	err = inj_arena_create(inj_config.arena_bytes, inj_config.mode, &arena_fd);
 	if (err < 0) {
 		inj_log(GT_LOG_ERROR,
-			"this process is not traced: no shared memory of %llu MiB: %s; "
-			"try a smaller --max-buffer, and 'gtrace doctor'",
-			(unsigned long long)(inj_config.arena_bytes >> 20), strerror(-err));
+			"this process is not traced: no shared memory of %llu MiB: %s; %s, and "
+			"'gtrace doctor'",
+			(unsigned long long)(inj_config.arena_bytes >> 20), strerror(-err),
+			err == -EFBIG ? "raise ulimit -f" : "try a smaller --max-buffer");
 		return false;
 	}
 	err = say_hello(arena_fd);

@@ -154,8 +154,9 @@ static int on_own(void *context, struct gt_str key, struct gt_str raw)
 static void explain_open(struct gt_summary_own *own)
 {
 	if (own->present && !own->complete && !own->reason.len)
-		gt_buf_text(&own->reason,
-			    "gtrace has not ended it: it is still at work or was killed");
+		gt_buf_text(
+			&own->reason,
+			"gtrace has not ended it: it is at work, was killed or could not write");
 }
 
 /* ---- of a copy ------------------------------------------------------------------------------- */
