@@ -276,8 +276,14 @@ static const char *step_warning(const struct gt_trace_health *health, char *buf,
 static void add_health(struct gt_buf *buf, const struct gt_trace *trace,
 		       const struct gt_trace_health *health)
 {
-	char warning[192];
+	char warning[192], refused[64];
+	const char *reason = health->reason;
 
+	if (health->complete && trace->refused) {
+		snprintf(refused, sizeof(refused), "%llu record%s could not be used",
+			 (unsigned long long)trace->refused, trace->refused == 1 ? "" : "s");
+		reason = refused;
+	}
 	if (health->fallback)
 		gt_buf_text(buf, ",\"fallback\":true");
 	gt_buf_printf(buf, ",\"complete\":%s,\"dropped\":{",
@@ -299,7 +305,7 @@ static void add_health(struct gt_buf *buf, const struct gt_trace *trace,
 	add_step_ms(buf, "after", health->step_after_ms);
 	gt_buf_printf(buf, "},\"clock_residue_ns\":%lld", (long long)health->clock_residue_ns);
 	add_number(buf, "events", trace->events);
-	add_text(buf, "reason", health->reason);
+	add_text(buf, "reason", reason);
 	add_list(buf, "warnings", health->warnings, step_warning(health, warning, sizeof(warning)));
 }
 

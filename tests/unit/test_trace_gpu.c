@@ -248,6 +248,7 @@ static void test_bad_input(void **state)
 	assert_has(got.members.data, "{\"id\":3,\"name\":\"GPU 3\"}");
 	assert_has(got.members.data, "\"bad_records\":2,");
 	assert_has(got.members.data, "\"complete\":false");
+	assert_has(got.members.data, "\"reason\":\"2 records could not be used\"");
 }
 
 int main(void)
