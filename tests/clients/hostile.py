@@ -319,6 +319,8 @@ def cut_problem(gtrace, name, path, status, count=None):
         return f'cut: no end after {TIMEOUT_S} s'
     if status != REFUSED and b"it has no event of category 'kernel'" in done.stderr:
         summary = timed([gtrace, 'summary', '--format', 'json', path], f'summary, {name}')
+        if not summary:
+            return f'summary: no end after {TIMEOUT_S} s'
         if count or json.loads(summary.stdout)['files'][0]['kernels']:
             return 'cut: it says that there are no kernels'
         return None if done.returncode == REFUSED else f'cut: exit status {done.returncode}'
