@@ -100,13 +100,14 @@ static void question_signal(struct gt_target *target, const struct signalfd_sigi
 		.value.sival_ptr = (void *)(uintptr_t)info->ssi_ptr,
 		.open = true,
 		/*
-		 * From the terminal, from the target itself, or raised by what gtrace writes
-		 * beyond a limit: not meant for gtrace. But that the terminal is gone is told the
-		 * leader of the session alone, which gtrace may be.
+		 * From the terminal, from the target itself, or raised by what gtrace writes to
+		 * nobody or beyond a limit: not meant for gtrace. But that the terminal is gone is
+		 * told the leader of the session alone, which gtrace may be.
 		 */
 		.pass_on = (info->ssi_code <= 0 || info->ssi_signo == SIGHUP) &&
 			   (pid_t)info->ssi_pid != target->pid &&
-			   !(info->ssi_signo == SIGXFSZ && (pid_t)info->ssi_pid == getpid()),
+			   !((info->ssi_signo == SIGPIPE || info->ssi_signo == SIGXFSZ) &&
+			     (pid_t)info->ssi_pid == getpid()),
 		.signal_ms = uv_now(target->timer.loop),
 	};
 	size_t i;
