@@ -140,11 +140,13 @@ uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_r
 /* Does it return when all is done that was launched before? */
 static bool is_device_sync(const struct gt_recorder *rec, const struct gt_ev_call *ev)
 {
-	struct gt_str name = gt_names_get(&rec->names, ev->name_id);
+	struct gt_str name;
 
-	return ev->klass == GT_CALL_SYNC && !(ev->flags & GT_CALL_FAILED) &&
-	       (gt_str_equal(name, GT_STR("cudaDeviceSynchronize")) ||
-		gt_str_equal(name, GT_STR("cuCtxSynchronize")));
+	if (ev->klass != GT_CALL_SYNC || ev->flags & GT_CALL_FAILED)
+		return false;
+	name = gt_names_get(&rec->names, ev->name_id);
+	return gt_str_equal(name, GT_STR("cudaDeviceSynchronize")) ||
+	       gt_str_equal(name, GT_STR("cuCtxSynchronize"));
 }
 
 static void on_call(struct gt_recorder *rec, struct gt_window *window, struct gt_thread *thread,

@@ -290,7 +290,7 @@ static int mark_links(void *context, const struct gt_trace_event *event)
 	bool inside = is_inside(selection, event);
 	int64_t id;
 
-	if (event->phase && event->phase != 'M')
+	if (selection->choice->categories && event->phase && event->phase != 'M')
 		note_category(selection, event);
 	if (gt_event_is_paired(event))
 		return gt_event_pairs_note(&selection->pairs, event,
