@@ -202,7 +202,7 @@ static void adopt_orphans(struct gt_recorder *rec, struct gt_launch *launch)
 		bool stale = window && is_stale(&orphan->record, launch);
 
 		if (stale)
-			give_up_orphan(rec, orphan);
+			give_up_orphan(rec, orphan); /* which skips what is unlinked */
 		gt_ring_unlink(&rec->orphans, orphan);
 		if (stale)
 			continue;
