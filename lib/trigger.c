@@ -20,16 +20,27 @@ static bool has_steps(const struct gt_client_info *info)
 	return info->step_source != GT_STEP_NONE;
 }
 
+/* Not while it only waits for its files to be complete: others may have begun in its place. */
+static bool is_there(const struct gt_trigger *trigger, size_t i)
+{
+	return gt_client_can_plan(trigger->collector->clients[i]);
+}
+
 uint64_t gt_trigger_step(const struct gt_trigger *trigger, unsigned int *ret_ranks)
 {
-	uint64_t step = 0;
+	uint64_t steps[2] = { 0 };
+	unsigned int ranks[2] = { 0 };
+	bool any_there = false;
 
-	*ret_ranks = 0;
 	for (size_t i = 0; i < trigger->collector->client_count; i++) {
-		*ret_ranks += has_steps(info_of(trigger, i));
-		step = GT_MAX(step, gt_client_step(trigger->collector->clients[i]));
+		bool there = is_there(trigger, i);
+
+		any_there |= there;
+		ranks[there] += has_steps(info_of(trigger, i));
+		steps[there] = GT_MAX(steps[there], gt_client_step(trigger->collector->clients[i]));
 	}
-	return step;
+	*ret_ranks = ranks[any_there];
+	return steps[any_there];
 }
 
 uint64_t gt_trigger_next_cycle(const struct gt_trigger *trigger, uint64_t first_step)
@@ -90,7 +101,7 @@ static const char *conflict(const struct gt_trigger *trigger, char *buf, size_t 
 		const struct gt_plan *other = &plans->list[0];
 		int rc = gt_plans_check(trigger->schedule, plans, &trigger->plan);
 
-		if (!rc)
+		if (!rc || !is_there(trigger, i))
 			continue;
 		if (rc == -EINVAL)
 			return "such a window cannot be";
@@ -160,7 +171,7 @@ static struct gt_client *find_past(const struct gt_trigger *trigger)
 	for (size_t i = 0; i < trigger->collector->client_count; i++) {
 		struct gt_client *client = trigger->collector->clients[i];
 
-		if (gt_client_can_plan(client) && has_steps(gt_client_info(client)) &&
+		if (is_there(trigger, i) && has_steps(gt_client_info(client)) &&
 		    gt_client_step(client) > gt_plan_begin(&trigger->plan))
 			return client;
 	}
@@ -315,6 +326,8 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 		const struct gt_client_info *info = info_of(trigger, i);
 		const struct gt_plan *plan = &info->plans.list[0];
 
+		if (!is_there(trigger, i))
+			continue;
 		if (info->step_source == GT_STEP_CAPTURE)
 			return gt_err_set(err, -EBUSY,
 					  "its windows are the ranges that the program captures");

@@ -79,7 +79,10 @@ bool gt_trigger_decide(struct gt_trigger *trigger, bool commit);
 /* For struct gt_collector. */
 void gt_trigger_answered(struct gt_trigger *trigger, const struct gt_client_info *client);
 
-/* The step of the foremost process, and how many of them do steps. */
+/*
+ * The step of the foremost process, and how many of them do steps: of those that can be asked, or
+ * else of those whose files are not complete yet.
+ */
 uint64_t gt_trigger_step(const struct gt_trigger *trigger, unsigned int *ret_ranks);
 
 /* The number that the next plan gets at least. */

@@ -155,16 +155,20 @@ static int stop(void **state)
 
 /* ---- the peers ---- */
 
-static void join(void)
+static void connect_one(int *peer)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	memcpy(addr.sun_path, sockdir.path, sizeof(sockdir.path));
-	for (size_t i = 0; i < PEERS; i++) {
-		peers[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		assert_int_equal(connect(peers[i], (struct sockaddr *)&addr, sizeof(addr)), 0);
-		peer_send_hello(peers[i]);
-	}
+	*peer = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_int_equal(connect(*peer, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	peer_send_hello(*peer);
+}
+
+static void join(void)
+{
+	for (size_t i = 0; i < PEERS; i++)
+		connect_one(&peers[i]);
 	while (drained < 2 * PEERS) /* what they do is known */
 		uv_run(&loop, UV_RUN_ONCE);
 }
@@ -365,6 +369,47 @@ static void one_says_nothing(void **state)
 	expect(peers[0], GT_MSG_CANCEL);
 }
 
+static bool one_can_be_asked(void)
+{
+	for (size_t i = 0; i < collector.client_count; i++)
+		if (gt_client_can_plan(collector.clients[i]) &&
+		    gt_client_info(collector.clients[i])->step_source)
+			return true;
+	return false;
+}
+
+/*
+ * Workers that are started anew, while the files of those before are not complete yet: neither the
+ * steps nor the windows of these hold up a new one, whose number is another one all the same.
+ */
+static void others_have_ended(void **state)
+{
+	int again;
+
+	(void)state;
+	join();
+	begin(&soon);
+	take_all();
+	run_until_done();
+	wait_for_commit();
+	report_step(104, GT_STEP_API);
+	for (size_t i = 0; i < PEERS; i++)
+		gt_client_stop(collector.clients[i], "a test");
+	report_step(10, GT_STEP_API);
+	connect_one(&again);
+	while (!one_can_be_asked())
+		uv_run(&loop, UV_RUN_ONCE);
+	begin(&soon);
+	expect(again, GT_MSG_PLAN);
+	answer(again, GT_WHAT_PLAN_TAKEN, 10);
+	run_until_done();
+	assert_int_equal(result.rc, 0);
+	assert_int_equal(result.ranks, 1);
+	assert_int_equal(result.plan.first_step, 13);
+	assert_int_equal(result.plan.cycle, 1);
+	close(again);
+}
+
 static void prepared(void **state)
 {
 	const struct gt_trigger_request request = {
@@ -429,14 +474,9 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(all_take_it),
-		TEST(one_is_late),
-		TEST(a_fixed_step_is_late),
-		TEST(a_fixed_step_is_over),
-		TEST(after_so_many),
-		TEST(one_says_nothing),
-		TEST(prepared),
-		TEST(refused),
+		TEST(all_take_it),          TEST(one_is_late),   TEST(a_fixed_step_is_late),
+		TEST(a_fixed_step_is_over), TEST(after_so_many), TEST(one_says_nothing),
+		TEST(others_have_ended),    TEST(prepared),      TEST(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
