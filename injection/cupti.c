@@ -76,8 +76,10 @@ static void *open_cupti(const struct mapped *mapped)
 	if (inj_config.libcupti[0]) {
 		handle = open_path(inj_config.libcupti, 0);
 		if (!handle)
-			inj_log(GT_LOG_WARN, "cannot open '%s' (%s): %s", inj_config.libcupti,
-				GT_ENV_LIBCUPTI, dlerror());
+			inj_log(GT_LOG_WARN,
+				"the libcupti of " GT_ENV_LIBCUPTI " cannot be loaded: no GPU work "
+				"in the trace; unset it, and one is looked for (%s)",
+				dlerror());
 		return handle;
 	}
 	if (mapped->cupti[0])
