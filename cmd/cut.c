@@ -111,7 +111,7 @@ static int cut_file(const char *path)
 		gt_trace_copy_close(copy);
 		die(STATUS_FAILURE, "%s: %s", path, err.msg);
 	}
-	if (gt_cut_print_about(&choice, &result, &about) < 0 ||
+	if (gt_cut_print_about(&choice, &result, copy, &about) < 0 ||
 	    gt_trace_copy_commit(copy, gt_buf_str(&about), &err) < 0) {
 		gt_trace_copy_close(copy);
 		die(STATUS_FAILURE, "%s", about.failed ? "out of memory" : err.msg);

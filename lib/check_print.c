@@ -164,7 +164,9 @@ int gt_check_print_about(const struct gt_check *check, const struct gt_trace_cop
 		gt_buf_byte(out, '"');
 		comma = ",";
 	}
-	gt_buf_text(out, "]}");
+	gt_buf_byte(out, ']');
+	gt_trace_copy_put_origin(copy, out);
+	gt_buf_byte(out, '}');
 	return out->failed ? -ENOMEM : 0;
 }
 

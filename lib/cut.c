@@ -71,7 +71,7 @@ int gt_cut(const char *path, const struct gt_choice *choice, struct gt_trace_cop
 }
 
 int gt_cut_print_about(const struct gt_choice *choice, const struct gt_cut_result *result,
-		       struct gt_buf *out)
+		       const struct gt_trace_copy *copy, struct gt_buf *out)
 {
 	gt_buf_printf(out,
 		      "{\"by\":\"gtrace " GT_VERSION "\",\"what\":\"cut\",\"events\":%llu,"
@@ -89,6 +89,7 @@ int gt_cut_print_about(const struct gt_choice *choice, const struct gt_cut_resul
 		gt_buf_text(out, ",\"categories\":");
 		gt_safe_put_json(out, gt_str_of(choice->categories));
 	}
+	gt_trace_copy_put_origin(copy, out);
 	gt_buf_byte(out, '}');
 	return out->failed ? -ENOMEM : 0;
 }

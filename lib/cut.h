@@ -28,8 +28,8 @@ struct gt_cut_result {
 int gt_cut(const char *path, const struct gt_choice *choice, struct gt_trace_copy *copy,
 	   struct gt_cut_result *ret, struct gt_err *err);
 
-/* Append the object for gt_trace_copy_commit(): what was chosen. 0 or -ENOMEM. */
+/* Append the object for gt_trace_copy_commit(): what was chosen for copy. 0 or -ENOMEM. */
 int gt_cut_print_about(const struct gt_choice *choice, const struct gt_cut_result *result,
-		       struct gt_buf *out);
+		       const struct gt_trace_copy *copy, struct gt_buf *out);
 
 #endif

@@ -126,11 +126,14 @@ struct gt_summary_own {
 
 enum gt_copy_kind { GT_COPY_NONE, GT_COPY_CUT, GT_COPY_REPAIR };
 
-/* The top-level object "gtrace_copy": what gtrace cut or gtrace check made of another trace. */
+/*
+ * The top-level object "gtrace_copy": what gtrace cut or gtrace check made of another trace. A copy
+ * of a copy is a cut when one of them was.
+ */
 struct gt_summary_copy {
 	enum gt_copy_kind kind;
-	bool by_kind;     /* a cut by GPU or category: launches and their work may be apart */
-	char about[4096]; /* what it is, one line that is safe to print */
+	bool by_kind;      /* a cut by GPU or category: launches and their work may be apart */
+	char about[16384]; /* what it is, one line that is safe to print */
 };
 
 struct gt_summary {

@@ -163,6 +163,7 @@ static void explain_open(struct gt_summary_own *own)
 
 #define ERRORS_SHOWN 8
 #define TEXT_SHOWN   100 /* columns */
+#define COPIES_SHOWN 4   /* of one another */
 
 struct span {
 	int64_t ends[2];
@@ -179,6 +180,7 @@ struct copy {
 	struct span time_ns;
 	struct gt_str categories;
 	struct gt_str errors;
+	struct gt_str of; /* what it was made of, when that is a copy itself */
 	struct gt_buf *out;
 	uint64_t errors_put;
 };
@@ -216,6 +218,8 @@ static int on_copy(void *context, struct gt_str key, struct gt_str raw)
 		walk_array(raw, &copy->time_ns, on_end);
 	else if (gt_str_equal(key, GT_STR("errors")))
 		copy->errors = raw;
+	else if (gt_str_equal(key, GT_STR("of")))
+		copy->of = raw;
 	else if (gt_json_kind(raw) != GT_JSON_STRING)
 		return 0;
 	else if (gt_str_equal(key, GT_STR("what")))
@@ -304,24 +308,49 @@ static void put_repair(struct copy *copy, struct gt_buf *out)
 						  : "events or members were");
 }
 
+/* One of the copies; false: it is nothing known. */
+static bool note_one(struct gt_summary_copy *ret, struct copy *copy, struct gt_buf *about)
+{
+	if (gt_str_equal(copy->what, GT_STR("cut"))) {
+		ret->kind = GT_COPY_CUT; /* whatever was done to it since then */
+		ret->by_kind |= copy->device >= 0 || copy->categories.len;
+		put_cut(copy, about);
+		return true;
+	}
+	if (gt_str_equal(copy->what, GT_STR("repair"))) {
+		if (!ret->kind)
+			ret->kind = GT_COPY_REPAIR;
+		put_repair(copy, about);
+		return true;
+	}
+	return false;
+}
+
 static int note_copy(struct gt_summary_copy *ret, struct gt_str raw)
 {
-	struct copy copy = { .events = -1, .of_events = -1, .left_out = -1, .device = -1 };
 	struct gt_buf about = { 0 };
 	size_t len;
 	int rc;
 
-	walk(raw, &copy, on_copy);
 	memset(ret, 0, sizeof(*ret));
-	if (gt_str_equal(copy.what, GT_STR("cut"))) {
-		ret->kind = GT_COPY_CUT;
-		ret->by_kind = copy.device >= 0 || copy.categories.len;
-		put_cut(&copy, &about);
-	} else if (gt_str_equal(copy.what, GT_STR("repair"))) {
-		ret->kind = GT_COPY_REPAIR;
-		put_repair(&copy, &about);
+	for (int i = 0; raw.len; i++) {
+		struct copy copy = { .events = -1, .of_events = -1, .left_out = -1, .device = -1 };
+
+		len = about.len;
+		if (i)
+			gt_buf_text(&about, "; that one: ");
+		if (i == COPIES_SHOWN) {
+			gt_buf_text(&about, "a copy, too");
+			break;
+		}
+		walk(raw, &copy, on_copy);
+		if (!note_one(ret, &copy, &about)) {
+			about.len = len;
+			break;
+		}
+		raw = copy.of;
 	}
-	len = GT_MIN(about.len, sizeof(ret->about) - 1); /* ERRORS_SHOWN texts have room */
+	len = GT_MIN(about.len, sizeof(ret->about) - 1); /* ERRORS_SHOWN texts each have room */
 	if (len)
 		memcpy(ret->about, about.data, len);
 	rc = about.failed ? -ENOMEM : 0;

@@ -20,6 +20,7 @@ struct gt_trace_copy {
 	uint64_t lost;
 	struct gt_buf text;
 	struct gt_buf tail;
+	struct gt_buf origin; /* ,"of": what the file says that it is a copy of */
 };
 
 int gt_trace_copy_create(struct gt_trace_copy **ret, const char *path, bool overwrite,
@@ -46,6 +47,7 @@ void gt_trace_copy_close(struct gt_trace_copy *copy)
 	gt_out_file_close(copy->out);
 	gt_buf_release(&copy->text);
 	gt_buf_release(&copy->tail);
+	gt_buf_release(&copy->origin);
 	free(copy);
 }
 
@@ -82,14 +84,30 @@ static int write_text(struct gt_trace_copy *copy)
 	return copy->error;
 }
 
+static void keep_origin(struct gt_trace_copy *copy, struct gt_str raw, unsigned int *flaws)
+{
+	copy->origin.len = 0;
+	gt_buf_text(&copy->origin, ",\"of\": ");
+	if (!gt_json_clean(raw, &copy->origin, flaws)) {
+		copy->origin.len = 0;
+		copy->lost++;
+	}
+	if (copy->origin.failed)
+		copy->error = -ENOMEM;
+}
+
 int gt_trace_copy_member(struct gt_trace_copy *copy, struct gt_str key, struct gt_str raw,
 			 unsigned int *flaws)
 {
 	char plain[GT_JSON_KEY_MAX];
 	struct gt_str name = gt_json_key(key, plain);
 
-	if (gt_str_equal(name, GT_STR("traceEvents")) || gt_str_equal(name, GT_STR("gtrace_copy")))
+	if (gt_str_equal(name, GT_STR("traceEvents")))
 		return copy->error;
+	if (gt_str_equal(name, GT_STR("gtrace_copy"))) {
+		keep_origin(copy, raw, flaws);
+		return copy->error;
+	}
 	if (copy->events) {
 		if (copy->tail.len > TAIL_MAX || !put_member(&copy->tail, ",\n", key, raw, flaws))
 			copy->lost++;
@@ -124,6 +142,11 @@ int gt_trace_copy_event(struct gt_trace_copy *copy, struct gt_str raw, unsigned 
 	}
 	copy->events++;
 	return write_text(copy);
+}
+
+void gt_trace_copy_put_origin(const struct gt_trace_copy *copy, struct gt_buf *out)
+{
+	gt_buf_append(out, copy->origin.data, copy->origin.len);
 }
 
 int gt_trace_copy_commit(struct gt_trace_copy *copy, struct gt_str about, struct gt_err *err)

@@ -29,6 +29,12 @@ uint64_t gt_trace_copy_events(const struct gt_trace_copy *copy);
 uint64_t gt_trace_copy_lost(const struct gt_trace_copy *copy);
 
 /*
+ * Append what the object for gt_trace_copy_commit() says of a copy of a copy, ,"of": and the object
+ * of that one; nothing when it is a copy of none. To be called behind the last member.
+ */
+void gt_trace_copy_put_origin(const struct gt_trace_copy *copy, struct gt_buf *out);
+
+/*
  * Close the document, with a member "gtrace_copy" of this JSON object, and move the file to its
  * path.
  */

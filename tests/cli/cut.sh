@@ -18,6 +18,9 @@ rm part.json
 gtrace cut --steps :1 --category kernel -o part.json trace.json 2>/dev/null
 cat part.json
 gtrace summary part.json | sed -n 2,3p
+# Repaired, it still is a part.
+gtrace check --repair repaired.json part.json >/dev/null 2>&1
+gtrace summary repaired.json | sed -n 2,3p
 try gtrace cut --time 11us:1s -o part.json trace.json
 try gtrace cut --time 11us:1s -fo part.json trace.json
 grep traceEvents -A2 part.json

@@ -98,7 +98,7 @@ static void cut(const uint8_t *data, size_t size)
 	check(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0);
 	check(gt_trace_copy_create(&copy, copy_path, true, &err) == 0);
 	if (!gt_cut(path, &choice, copy, &result, &err)) {
-		check(gt_cut_print_about(&choice, &result, &about) == 0);
+		check(gt_cut_print_about(&choice, &result, copy, &about) == 0);
 		check(gt_trace_copy_commit(copy, gt_buf_str(&about), &err) == 0);
 		check_copy(result.kept);
 		gt_buf_release(&about);

@@ -86,9 +86,25 @@ static void test_copies(void **state)
 		    "J-CTRL\\x0a; 1 event or member was left out\n");
 	assert_copy("{\"what\":\"repair\",\"left_out\":0,\"errors\":[]}",
 		    "\nrepaired copy of a trace without errors\n");
+	/* A copy of a copy. */
+	assert_copy("{\"what\":\"repair\",\"left_out\":0,\"errors\":[],\"of\":{\"what\":\"cut\","
+		    "\"steps\":[5,5],\"of\":{\"what\":\"repair\",\"errors\":[\"C-TRUNC\"]}}}",
+		    "\nrepaired copy of a trace without errors; that one: part of another trace: "
+		    "step 5; that one: repaired copy of a trace with errors: C-TRUNC\n");
+	for (size_t i = 0; i < 100; i++)
+		gt_buf_text(&many, "{\"what\":\"repair\",\"of\":");
+	gt_buf_text(&many, "0");
+	gt_buf_fill(&many, '}', 100);
+	gt_buf_byte(&many, '\0');
+	print_copy(many.data, &out);
+	assert_true(out.len < 1000);
+	assert_has(&out, "; that one: a copy, too\n");
+	many.len = 0;
 	/* Of others, or of no use. */
 	print_copy("[\"what\",\"cut\"]", &out);
 	assert_lacks(&out, "part of");
+	assert_copy("{\"what\":\"repair\",\"of\":{\"what\":\"mirror\"}}",
+		    "\nrepaired copy of a trace without errors\n");
 	print_copy("{\"what\":\"mirror\",\"steps\":[1,2]}", &out);
 	assert_lacks(&out, "step 1");
 	assert_copy("{\"what\":\"cut\",\"events\":-1,\"of_events\":\"x\",\"steps\":[1],"
@@ -148,6 +164,8 @@ static void test_health_of_a_cut(void **state)
 	static const char steps[] = ",\"gtrace_copy\":{\"what\":\"cut\",\"steps\":[5,6]}";
 	static const char kernels[] =
 		",\"gtrace_copy\":{\"what\":\"cut\",\"categories\":\"kernel\"}";
+	static const char repaired[] = ",\"gtrace_copy\":{\"what\":\"repair\",\"of\":{\"what\":"
+				       "\"cut\",\"categories\":\"kernel\"}}";
 	struct gt_buf out = { 0 }, members = { 0 };
 
 	(void)state;
@@ -171,6 +189,13 @@ static void test_health_of_a_cut(void **state)
 	print_events(EVENTS, members.data, &out);
 	assert_lacks(&out, "no GPU work in");
 	assert_lacks(&out, "no launch in");
+	/* Also when something was done to it since then. */
+	members.len = 0;
+	gt_buf_printf(&members, "%s%s", OWN(FAILING), repaired);
+	gt_buf_byte(&members, '\0');
+	print_events(EVENTS, members.data, &out);
+	assert_has(&out, "warning: the whole trace is not complete");
+	assert_lacks(&out, "no GPU work in");
 	/* Nothing is known to be complete of a part. */
 	members.len = 0;
 	gt_buf_printf(&members, "%s%s", OWN("\"complete\":true"), steps);

@@ -118,6 +118,27 @@ static void test_plain(void **state)
 	assert_file(whole);
 }
 
+/* What is said of a copy names what that was a copy of. */
+static void test_of_a_copy(void **state)
+{
+	struct gt_trace_copy *copy = create(false);
+	struct gt_buf about = { 0 };
+
+	(void)state;
+	gt_trace_copy_put_origin(copy, &about);
+	assert_int_equal(about.len, 0);
+	put(copy, "gtrace_copy", "[}");
+	assert_int_equal(gt_trace_copy_lost(copy), 1);
+	gt_trace_copy_put_origin(copy, &about);
+	assert_int_equal(about.len, 0);
+	put(copy, "gtrace_copy", "{\"what\":\"cut\",}");
+	gt_trace_copy_put_origin(copy, &about);
+	gt_buf_byte(&about, '\0');
+	assert_string_equal(about.data, ",\"of\": {\"what\":\"cut\"}");
+	gt_buf_release(&about);
+	commit(copy);
+}
+
 static void test_gzip(void **state)
 {
 	unsigned char magic[2];
@@ -205,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_of_a_copy, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gzip, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_no_json, setup, teardown),
