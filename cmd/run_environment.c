@@ -83,6 +83,8 @@ char **run_environment(const struct run_options *options, const struct gt_prefli
 	set(&changes, GT_ENV_BACKTRACE, backtraces ? backtrace : NULL);
 	set(&changes, GT_ENV_CUDA_GRAPH, run_cuda_graphs[options->cuda_graph]);
 	set(&changes, GT_ENV_MAX_BUFFER, max_buffer);
+	if (options->verbose > 1)
+		set(&changes, GT_ENV_DEBUG, "1");
 	environment = gt_environment_new(environ, changes.vars, changes.count);
 	free(path);
 	return environment;

@@ -228,12 +228,22 @@ static void add_file(struct run_report *report, const struct gt_client_info *cli
 	report->file_count += files[report->file_count].path != NULL;
 }
 
+/* The first one of its window that is shorter than asked for. */
+static bool is_cut_first(struct run_report *report, const struct gt_recorder_closed *closed)
+{
+	if (report->options->quiet || !*closed->why || closed->cycle <= report->said_cut)
+		return false;
+	report->said_cut = closed->cycle;
+	return true;
+}
+
 void run_report_closed(struct run_report *report, const struct gt_client_info *client,
 		       const struct gt_recorder_closed *closed)
 {
 	const struct gt_msg_phase open = { .cycle = closed->cycle - 1,
 					   .value = closed->first_step };
 	bool stepless = closed->whole_run && report->options->step_source != RUN_STEP_NONE;
+	bool cut = closed->complete && is_cut_first(report, closed);
 	const char *path = shown_path(closed->path);
 	char part[64];
 
@@ -248,7 +258,7 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 		warn("%s is not complete: %s, %llu event%s, %llu lost; %s", path, part,
 		     (unsigned long long)closed->events, closed->events == 1 ? "" : "s",
 		     (unsigned long long)closed->losses, closed->why);
-	else if (is_due(report, &report->said_complete))
+	else if (is_due(report, &report->said_complete) || cut)
 		say("%s is complete: %s, %llu event%s%s%s", path, part,
 		    (unsigned long long)closed->events, closed->events == 1 ? "" : "s",
 		    *closed->why ? "; " : "", closed->why);
@@ -258,10 +268,9 @@ void run_report_closed(struct run_report *report, const struct gt_client_info *c
 void run_report_log(struct run_report *report, const struct gt_client_info *client,
 		    enum gt_log_level level, const char *text, size_t len)
 {
-	int verbose = report->options->verbose;
 	char who[128];
 
-	if (level <= GT_LOG_DEBUG ? verbose < 2 : level == GT_LOG_INFO && !verbose)
+	if (level <= GT_LOG_INFO && !report->options->verbose)
 		return;
 	describe(client, who, sizeof(who));
 	if (level <= GT_LOG_INFO)

@@ -24,6 +24,7 @@ struct run_report {
 	bool triggered; /* a window, on demand */
 	bool said_open;
 	bool said_complete;
+	uint64_t said_cut;       /* cycle; 0: none */
 	bool said_left_out;      /* a window, for the program's own profiler */
 	bool said_failure;       /* why a process is not traced or its file not written */
 	uint64_t quiet_since_ns; /* a GPU process was seen, but no step yet; 0: neither */

@@ -238,8 +238,8 @@ static void say_with_gpu(struct gt_doctor *doctor, const struct gt_child *child,
 			      seen->kernel ? "launch of its kernel" : "GPU work",
 			      *reason ? ": " : "", reason);
 		gt_doctor_fix(doctor, "try another libcupti by its path in " GT_ENV_LIBCUPTI
-				      ", such as one of those above; " GT_ENV_DEBUG
-				      "=1 gtrace run -vv -- PROGRAM tells more");
+				      ", such as one of those above; gtrace run -vv -- PROGRAM "
+				      "tells more");
 	}
 }
 
@@ -268,8 +268,9 @@ static void judge(struct gt_doctor *doctor, const struct gt_child *child, const 
 		gt_doctor_add(doctor, NAME, GT_DOCTOR_PROBLEM, "%s%s%s", err.msg,
 			      *reason ? ": " : "", reason);
 		gt_doctor_fix(doctor,
-			      "see the findings above; GTRACE_DEBUG=1 gtrace run -vv -- PROGRAM "
-			      "tells more");
+			      "see the findings above, and where they name several libcupti, "
+			      "try another one by its path in " GT_ENV_LIBCUPTI
+			      "; gtrace run -vv -- PROGRAM tells more");
 	} else if (doctor->gpu == GT_DOCTOR_GPU_WORKS) {
 		say_with_gpu(doctor, child, &seen, took_ms);
 	} else {
