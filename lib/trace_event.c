@@ -368,6 +368,7 @@ const char *gt_trace_event_parse(struct gt_json_text *text, const char *at,
 void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str *keys,
 			 struct gt_str *values, size_t count)
 {
+	char plain[GT_JSON_KEY_MAX];
 	struct gt_json_text text;
 	struct gt_str key;
 	const char *at;
@@ -383,6 +384,7 @@ void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str
 		at = gt_json_value_end(&text, at);
 		if (!at)
 			break;
+		key = gt_json_key(key, plain);
 		for (size_t i = 0; i < count; i++) {
 			if (gt_str_equal(key, keys[i]))
 				values[i] = (struct gt_str){ value, (size_t)(at - value) };
@@ -390,9 +392,29 @@ void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str
 	}
 }
 
+/* A key with escapes is not found by a search. Apart: few traces have any. */
+GT_NOINLINE static struct gt_str escaped_arg(struct gt_str args, struct gt_str quoted_key)
+{
+	const struct gt_trace_event event = { .args = args };
+	const struct gt_str key = { quoted_key.ptr + 1, quoted_key.len - 2 };
+	struct gt_str value;
+
+	gt_trace_event_args(&event, &key, &value, 1);
+	return value;
+}
+
+static struct gt_str find_arg(struct gt_str args, struct gt_str quoted_key)
+{
+	struct gt_str value = gt_json_find_last(args, quoted_key);
+
+	if (GT_LIKELY(value.len || !args.len || !memchr(args.ptr, '\\', args.len)))
+		return value;
+	return escaped_arg(args, quoted_key);
+}
+
 struct gt_str gt_trace_event_arg(const struct gt_trace_event *event, struct gt_str quoted_key)
 {
-	return gt_json_find_last(event->args, quoted_key);
+	return find_arg(event->args, quoted_key);
 }
 
 int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quoted_key)
@@ -408,7 +430,7 @@ int64_t gt_trace_event_id(const struct gt_trace_event *event, struct gt_str quot
 		if (short_int(&at, &value) && number_ends(*at))
 			return value;
 	}
-	raw = gt_json_find_last(args, quoted_key);
+	raw = find_arg(args, quoted_key);
 	at = raw.ptr;
 	if (at && short_int(&at, &value) && number_ends(*at))
 		return value;

@@ -63,14 +63,12 @@ struct gt_trace_event {
 const char *gt_trace_event_parse(struct gt_json_text *text, const char *at,
 				 struct gt_trace_event *ret);
 
-/*
- * The raw values of some members of args: values[i] is that of keys[i], empty when there is none.
- * Keys are compared as they stand in the file.
+/* The raw values of some members of args: values[i] is that of keys[i], empty when there is none.
  */
 void gt_trace_event_args(const struct gt_trace_event *event, const struct gt_str *keys,
 			 struct gt_str *values, size_t count);
 
-/* The raw value of a member of args, as gt_json_find_last() finds it. */
+/* The raw value of a member of args, as gt_json_find_last() finds it, or one with escapes. */
 struct gt_str gt_trace_event_arg(const struct gt_trace_event *event, struct gt_str quoted_key);
 
 /* The integer that is the value of such a member, often the first one; 0: there is none. */

@@ -274,6 +274,35 @@ static void test_escapes(void **state)
 		    "? 1 '' 0 0  \n? 0 '' 0 0  \ni 1 '' 0 0  \n");
 }
 
+static struct gt_trace_event with_args(const char *args)
+{
+	static char text[512]; /* padded */
+
+	snprintf(text, sizeof(text), "%s", args);
+	return (struct gt_trace_event){ .args = gt_str_of(text) };
+}
+
+/* The same in args, by whichever way they are looked up. */
+static void test_escaped_args(void **state)
+{
+	static const struct gt_str keys[] = { GT_STR("correlation"), GT_STR("bytes") };
+	struct gt_trace_event event =
+		with_args("{\"c\\u006frrelation\":5,\"str\\u0065am\": 7,\"\\u0064evice\":\"1\"}");
+	struct gt_str values[2];
+
+	(void)state;
+	gt_trace_event_args(&event, keys, values, 2);
+	assert_int_equal(values[0].len, 1);
+	assert_int_equal(values[1].len, 0);
+	assert_int_equal(gt_trace_event_id(&event, GT_STR("\"correlation\"")), 5);
+	assert_int_equal(gt_trace_event_id(&event, GT_STR("\"bytes\"")), 0);
+	assert_int_equal(gt_trace_event_stream(&event), 7);
+	assert_int_equal(gt_trace_event_device(&event), 1);
+	event = with_args("{\"name\":\"C:\\\\corr\",\"correlation\":5}");
+	assert_int_equal(gt_trace_event_id(&event, GT_STR("\"correlation\"")), 5);
+	assert_int_equal(gt_trace_event_arg(&event, GT_STR("\"stream\"")).len, 0);
+}
+
 static void test_damaged_events(void **state)
 {
 	static const char text[] =
@@ -409,7 +438,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_events), cmocka_unit_test(test_damaged_last),
 		cmocka_unit_test(test_trailing),       cmocka_unit_test(test_not_a_trace),
 		cmocka_unit_test(test_hook_stops),     cmocka_unit_test(test_categories),
-		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_escapes),        cmocka_unit_test(test_escaped_args),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
