@@ -87,7 +87,7 @@ def main():
     measure(gtrace, 'summary', path)  # into the page cache
     row('gtrace summary', [gtrace, 'summary', path])
     row('json.load(gzip.open())', [sys.executable, '-c', LOAD, path])
-    python, why = hta.install()
+    python, why = hta.find_python()
     if python:
         row('HTA', [python, '-c', ANALYSE, path])
     else:

@@ -20,6 +20,11 @@ NEEDS = ['networkx==3.6.1', 'numpy==2.4.6', 'pandas==3.1.1', 'plotly==7.1.0', 'p
          'pydot==4.0.1', 'PyYAML==6.0.4']
 
 
+def find_python():
+    """As of packages.install()."""
+    return install('hta', NEEDS, ['--no-deps', HTA])
+
+
 def expected(path):
     """Events by category and kernels by name, counted from the JSON."""
     with gzip.open(path) as file:
@@ -52,7 +57,7 @@ print(json.dumps({
 def main():
     build = sys.argv[1]
     trace = f'{os.path.abspath(build)}/demo/train-rank0.trace.json.gz'
-    python, why = install('hta', NEEDS, ['--no-deps', HTA])
+    python, why = find_python()
     if not python:
         print(f'ok - HTA counts the same kernels # SKIP {why}')
         return 0
