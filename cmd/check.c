@@ -4,8 +4,6 @@
 #include "die.h"
 #include "options.h"
 
-#include <signal.h>
-
 enum { FORMAT_TEXT, FORMAT_JSON };
 static const char *const formats[] = { "text", "json", NULL };
 
@@ -75,7 +73,7 @@ static int check_file(const char *path)
 	if ((format == FORMAT_JSON ? gt_check_print_json(check, &text)
 				   : gt_check_print(check, &text)) < 0)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	put_stdout(gt_buf_str(&text));
 	gt_buf_release(&text);
 	sound = gt_check_is_sound(check);
 	gt_check_free(check);
@@ -88,6 +86,5 @@ int cmd_check(int argc, char **argv)
 
 	if (force && !repair_path)
 		die(STATUS_USAGE, "check: --force goes with --repair; see 'gtrace check -h'");
-	signal(SIGXFSZ, SIG_IGN); /* a write that fails is said, and cleaned up after */
 	return check_file(path);
 }

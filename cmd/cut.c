@@ -8,7 +8,6 @@
 #include "options.h"
 #include "summary.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #define ALL_DEVICES UINT64_MAX
@@ -134,7 +133,6 @@ int cmd_cut(int argc, char **argv)
 {
 	const char *path = opt_parse_file(&self, argc, argv);
 
-	signal(SIGXFSZ, SIG_IGN); /* a write that fails is said, and cleaned up after */
 	if (!strcmp(path, "-"))
 		die(STATUS_USAGE, "cut: standard input cannot be read twice; cut takes a file");
 	if (!output)

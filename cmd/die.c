@@ -142,10 +142,21 @@ void say_progress(const char *fmt, ...)
 	progress_shown = true;
 }
 
+static int stdout_errno; /* of the first failure: check_stdout() comes later */
+
+void put_stdout(struct gt_str text)
+{
+	if (fwrite(text.ptr, 1, text.len, stdout) < text.len && !stdout_errno)
+		stdout_errno = errno;
+}
+
 int check_stdout(int status)
 {
-	if (!fflush(stdout) && !ferror(stdout))
+	if (fflush(stdout) && !stdout_errno)
+		stdout_errno = errno;
+	if (!ferror(stdout))
 		return status;
-	say("cannot write to standard output: %s", strerror(errno));
+	say("cannot write to standard output%s%s", stdout_errno ? ": " : "",
+	    stdout_errno ? strerror(stdout_errno) : "");
 	return status ? status : 1;
 }

@@ -6,6 +6,7 @@
 #define CMD_DIE_H
 
 #include "base.h"
+#include "str.h"
 
 /* From now on the lines below begin with this, since other gtraces share stderr. */
 void speak_as_rank(uint32_t rank);
@@ -31,6 +32,9 @@ void end_progress(void);
 
 /* Does stdout take colours? */
 bool stdout_has_colours(void);
+
+/* Write to stdout; check_stdout() says when it fails. */
+void put_stdout(struct gt_str text);
 
 /* Flush stdout: when that fails (full disk, closed pipe), 0 becomes status 1 and a line. */
 int check_stdout(int status);

@@ -72,7 +72,7 @@ int cmd_doctor(int argc, char **argv)
 	if ((wanted.json ? gt_doctor_print_json(&doctor, &text)
 			 : gt_doctor_print(&doctor, stdout_has_colours(), &text)) < 0)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	put_stdout(gt_buf_str(&text));
 	gt_buf_release(&text);
 	status = gt_doctor_is_well(&doctor) ? 0 : STATUS_FAILURE;
 	gt_doctor_release(&doctor);

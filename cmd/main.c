@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <isa-l.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <uv.h>
@@ -84,9 +85,14 @@ static void occupy_standard_streams(void)
 
 static int run_command(int argc, char **argv)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(argv[0], commands[i].name))
-			return commands[i].run(argc, argv);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(argv[0], commands[i].name) != 0)
+			continue;
+		if (commands[i].run != cmd_run) /* whose program finds it as it was */
+			signal(SIGXFSZ,
+			       SIG_IGN); /* a write that fails is said, and cleaned up after */
+		return commands[i].run(argc, argv);
+	}
 	die(STATUS_USAGE, "'%s' is not a command; see 'gtrace -h'", argv[0]);
 }
 

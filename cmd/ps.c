@@ -130,7 +130,7 @@ int cmd_ps(int argc, char **argv)
 	if (text.failed)
 		die(STATUS_FAILURE, "out of memory");
 	if (text.len)
-		fwrite(text.data, 1, text.len, stdout);
+		put_stdout(gt_buf_str(&text));
 	gt_buf_release(&text);
 	sessions_free(&sessions);
 	return 0;

@@ -14,7 +14,8 @@ static struct summary_options options;
 
 static void print_piece(void *context, struct gt_str text)
 {
-	fwrite(text.ptr, 1, text.len, context);
+	(void)context;
+	put_stdout(text);
 }
 
 /* GPU work goes with its launch, which may stand anywhere: that is a reading of its own. */
@@ -42,13 +43,13 @@ static void print_ncu(const struct gt_summary *summary, const char *path)
 		die(STATUS_FAILURE, "%s: no kernel with '%s' in its name", path, options.ncu);
 	if (rc)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	put_stdout(gt_buf_str(&text));
 	gt_buf_release(&text);
 }
 
 static int summarize(const char *path)
 {
-	const struct gt_summary_sink sink = { print_piece, stdout };
+	const struct gt_summary_sink sink = { print_piece, NULL };
 	struct gt_summary_options wanted = { .stack_depth = options.stack_depth,
 					     .by = options.style.by,
 					     .with_launches = options.style.format ==
@@ -73,7 +74,7 @@ static int summarize(const char *path)
 	else if (gt_summary_print(summary, style, &text) < 0)
 		die(STATUS_FAILURE, "out of memory");
 	if (text.len)
-		fwrite(text.data, 1, text.len, stdout);
+		put_stdout(gt_buf_str(&text));
 	/* Formats for programs have no place for them above the tables. */
 	if (options.for_programs || options.ncu)
 		warn_of_losses(summary, path);
@@ -145,7 +146,7 @@ static int print_ranks(const struct gt_summary_ranks *ranks, const char *title)
 		options.style.limit = 0;
 	if (gt_summary_ranks_print(ranks, title, &options.style, &text) < 0)
 		die(STATUS_FAILURE, "out of memory");
-	fwrite(text.data, 1, text.len, stdout);
+	put_stdout(gt_buf_str(&text));
 	gt_buf_release(&text);
 	if (options.for_programs)
 		warn_of_ranks(ranks);
