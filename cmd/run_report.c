@@ -104,16 +104,34 @@ static bool is_captured(const struct run_report *report, const struct gt_client_
 	return report->options->schedule.capture || client->step_source == GT_STEP_CAPTURE;
 }
 
+/* The plan of a window that was triggered; NULL: it is none, or not agreed on yet. */
+static const struct gt_plan *find_plan(const struct gt_client_info *client,
+				       const struct gt_msg_phase *open)
+{
+	for (size_t i = 0; i < GT_PLANS_KEPT; i++) {
+		const struct gt_plan *plan = &client->plans.list[i];
+
+		if (plan->active && plan->cycle == open->cycle &&
+		    open->value - plan->first_step < plan->active)
+			return plan;
+	}
+	return NULL;
+}
+
 static void say_open(struct run_report *report, const struct gt_client_info *client,
 		     const struct gt_msg_phase *open)
 {
-	uint64_t steps = report->options->schedule.active;
+	const struct gt_plan *plan = find_plan(client, open);
+	uint64_t steps = plan ? plan->active : report->options->schedule.active;
 	char who[128] = "", number[32] = "";
 
-	for (size_t i = 0; i < GT_PLANS_KEPT; i++)
-		if (client->plans.list[i].active && client->plans.list[i].cycle == open->cycle)
-			steps = client->plans.list[i].active;
 	say_attached(report, client);
+	/* While it is not agreed on it may come to nothing. */
+	if (!plan && report->options->schedule.on_demand) {
+		report->open_client = client->id;
+		report->open = *open;
+		return;
+	}
 	if (!is_due(report, &report->said_open))
 		return;
 	if (report->options->verbose)

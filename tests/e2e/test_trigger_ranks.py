@@ -100,6 +100,10 @@ def test_a_rank_that_does_not_answer(case):
         check('of 3 ranks' in stderr, stderr)
         os.kill(pid, signal.SIGCONT)
         wait_for_files(case, 3)
+        # the others were in its steps before it was agreed on
+        said = line_with(process, 'is complete')
+        check(said.count('window 1 open at') == 1, said)
+        check(f'window 1 open at step {steps[0]}, for 2 steps' in said, said)
         wait_for('later steps', lambda: sessions(case)[0]['step'] > steps[-1] + 100)
         windows = traced(case, 3)
         check(all(w == steps for w in windows.values()), steps, windows)
