@@ -244,6 +244,7 @@ static void stop(struct run_control *control, struct gt_control_peer *peer)
 	control->stopped_step = gt_trigger_step(&control->trigger, &ranks);
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
+	gt_trigger_give_up(&control->trigger, -ESHUTDOWN, "the session was stopped");
 	if (control->options->rendezvous) /* the others can go on without it */
 		gt_rendezvous_leave(&control->rendezvous);
 	gt_collector_stop(control->collector, "'gtrace stop'");

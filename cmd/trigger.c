@@ -74,7 +74,8 @@ static void parse_at(const char *text, enum gt_trigger_at *ret_at, uint64_t *ret
 	*ret_at = digits > text ? GT_AT_AFTER : GT_AT_STEP;
 	*ret_step = gt_is_digit(*digits) ? strtoull(digits, &end, 10) : 0;
 	if (!*ret_step || *end || *ret_step > GT_SCHEDULE_MAX)
-		die(STATUS_USAGE, "trigger: --at-step takes a step or +N, not '%s'", text);
+		die(STATUS_USAGE, "trigger: --at-step takes a step or +N, from 1 to %llu, not '%s'",
+		    (unsigned long long)GT_SCHEDULE_MAX, text);
 }
 
 /* What it has to say, and whether it did as it was asked. */

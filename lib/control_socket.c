@@ -124,6 +124,13 @@ static int receive(int fd, struct gt_fields *ret)
 	return gt_fields_check(ret) < 0 ? -EBADMSG : 1;
 }
 
+static bool has_hung_up(int fd)
+{
+	char byte;
+
+	return !recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 static void on_peer(uv_poll_t *poll, int status, int events)
 {
 	struct gt_control_peer *peer = container_of(poll, struct gt_control_peer, poll);
@@ -134,7 +141,8 @@ static void on_peer(uv_poll_t *poll, int status, int events)
 	(void)events;
 	if (!rc)
 		return;
-	if (rc < 0) {
+	/* Who gave up, as gtrace did not get to it, was told that nothing was done. */
+	if (rc < 0 || has_hung_up(peer->fd)) {
 		close_peer(peer);
 		return;
 	}

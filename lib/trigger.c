@@ -263,7 +263,8 @@ static void count_answers(struct gt_trigger *trigger)
 		gt_client_decide(trigger->collector->clients[i], false);
 	}
 	if (!taken) {
-		fail(trigger, -ETIMEDOUT, "no process answered");
+		fail(trigger, -ETIMEDOUT,
+		     "no process is left that took it: they did not answer, or ended");
 		return;
 	}
 	for (size_t i = 0; i < trigger->collector->client_count && result.ranks; i++)
@@ -300,6 +301,15 @@ void gt_trigger_answered(struct gt_trigger *trigger, const struct gt_client_info
 	/* Not from here: the client is in the middle of something. */
 	if (trigger->state == GT_TRIGGER_ASK)
 		uv_timer_start(&trigger->timer, on_timer, 0, 0);
+}
+
+void gt_trigger_give_up(struct gt_trigger *trigger, int code, const char *why)
+{
+	if (trigger->state != GT_TRIGGER_SAMPLE && trigger->state != GT_TRIGGER_ASK)
+		return;
+	trigger->state = GT_TRIGGER_IDLE;
+	decide_all(trigger, false);
+	fail(trigger, code, why);
 }
 
 bool gt_trigger_decide(struct gt_trigger *trigger, bool commit)

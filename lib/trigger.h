@@ -76,6 +76,9 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
  */
 bool gt_trigger_decide(struct gt_trigger *trigger, bool commit);
 
+/* End an agreement that is being reached, which is then done with this error; else nothing. */
+void gt_trigger_give_up(struct gt_trigger *trigger, int code, const char *why);
+
 /* For struct gt_collector. */
 void gt_trigger_answered(struct gt_trigger *trigger, const struct gt_client_info *client);
 

@@ -180,6 +180,27 @@ static void gone_before_the_answer(void **state)
 	gt_control_answer(*waiting, &answer);
 }
 
+/* A question whose asker has given up meanwhile is not asked: he was told that it failed. */
+static void gone_before_it_is_read(void **state)
+{
+	int gone, fd;
+
+	(void)state;
+	gone = connect_to(control.path);
+	assert_int_equal(send(gone, "do wait\n", 8, 0), 8);
+	close(gone);
+	fd = connect_to(control.path);
+	assert_int_equal(send(fd, "do wait\n", 8, 0), 8);
+	while (!waiting_count)
+		uv_run(&loop, UV_RUN_ONCE);
+	for (int i = 0; i < 10; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(asked, 1);
+	close(fd);
+	for (size_t i = 0; i < waiting_count; i++)
+		gt_control_answer(waiting[i], &(struct gt_fields){ .len = 0 });
+}
+
 static bool is_closed(int fd)
 {
 	char byte;
@@ -321,6 +342,7 @@ int main(void)
 		TEST(one_pid_of_a_dead_session),
 		TEST(bytes_that_are_no_question),
 		TEST(gone_before_the_answer),
+		TEST(gone_before_it_is_read),
 		TEST(many_that_say_nothing),
 		TEST(many_that_wait),
 		TEST(found),

@@ -369,6 +369,28 @@ static void one_says_nothing(void **state)
 	expect(peers[0], GT_MSG_CANCEL);
 }
 
+/* Nobody has ended then, nor did anybody not answer. */
+static void given_up(void **state)
+{
+	(void)state;
+	join();
+	gt_trigger_give_up(&trigger, -ESHUTDOWN, "the session was stopped");
+	assert_int_equal(done, 0);
+	begin(&soon);
+	gt_trigger_give_up(&trigger, -ESHUTDOWN, "the session was stopped");
+	assert_int_equal(done, 1);
+	begin(&soon);
+	for (size_t i = 0; i < PEERS; i++)
+		expect(peers[i], GT_MSG_PLAN);
+	gt_trigger_give_up(&trigger, -ESHUTDOWN, "the session was stopped");
+	assert_int_equal(done, 2);
+	assert_int_equal(result.rc, -ESHUTDOWN);
+	assert_string_equal(result.err.msg, "the session was stopped");
+	for (size_t i = 0; i < PEERS; i++)
+		expect(peers[i], GT_MSG_CANCEL);
+	assert_int_equal(left_out, 0);
+}
+
 static bool one_can_be_asked(void)
 {
 	for (size_t i = 0; i < collector.client_count; i++)
@@ -474,9 +496,16 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(all_take_it),          TEST(one_is_late),   TEST(a_fixed_step_is_late),
-		TEST(a_fixed_step_is_over), TEST(after_so_many), TEST(one_says_nothing),
-		TEST(others_have_ended),    TEST(prepared),      TEST(refused),
+		TEST(all_take_it),
+		TEST(one_is_late),
+		TEST(a_fixed_step_is_late),
+		TEST(a_fixed_step_is_over),
+		TEST(after_so_many),
+		TEST(one_says_nothing),
+		TEST(given_up),
+		TEST(others_have_ended),
+		TEST(prepared),
+		TEST(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
