@@ -177,12 +177,13 @@ static void check_rank_text(struct gt_checker *checker, struct gt_str raw)
 
 static void check_member(struct gt_checker *checker, struct gt_str key, struct gt_str raw)
 {
-	struct gt_str text = gt_json_unquote(raw);
-	char plain[GT_JSON_KEY_MAX];
+	char plain[GT_JSON_KEY_MAX], plain_unit[GT_JSON_KEY_MAX];
+	struct gt_str unit;
 
 	key = gt_json_key(key, plain);
 	if (gt_str_equal(key, GT_STR("displayTimeUnit"))) {
-		if (!gt_str_equal(text, GT_STR("ms")) && !gt_str_equal(text, GT_STR("ns")))
+		unit = gt_json_key(gt_json_unquote(raw), plain_unit);
+		if (!gt_str_equal(unit, GT_STR("ms")) && !gt_str_equal(unit, GT_STR("ns")))
 			gt_check_add(checker, GT_CHECK_T_UNIT, NULL, NULL);
 	} else if (gt_str_equal(key, GT_STR("deviceProperties"))) {
 		note_devices(checker, raw);

@@ -17,6 +17,14 @@ static bool is_launch_arrow(const struct gt_check_event *e)
 	return gt_str_equal(e->event->cat_text, GT_STR("ac2g"));
 }
 
+static bool binds_enclosing(struct gt_str raw)
+{
+	char plain[GT_JSON_KEY_MAX];
+
+	return gt_json_kind(raw) == GT_JSON_STRING &&
+	       gt_str_equal(gt_json_key(gt_json_unquote(raw), plain), GT_STR("e"));
+}
+
 /* False: it cannot be told which arrow it belongs to. */
 static bool check_form(struct gt_checker *checker, const struct gt_check_event *e)
 {
@@ -27,7 +35,7 @@ static bool check_form(struct gt_checker *checker, const struct gt_check_event *
 		    e->raw[GT_FIELD_TID].len;
 	if (!is_right || (is_launch_arrow(e) && !gt_str_equal(e->event->name, GT_STR("ac2g"))))
 		gt_check_add(checker, GT_CHECK_F_FORM, e, NULL);
-	if (e->event->phase == 'f' && !gt_str_equal(e->raw[GT_FIELD_BP], GT_STR("\"e\"")))
+	if (e->event->phase == 'f' && !binds_enclosing(e->raw[GT_FIELD_BP]))
 		gt_check_add(checker, GT_CHECK_F_BP, e, NULL);
 	return is_right;
 }

@@ -169,6 +169,7 @@ static const struct {
 		""),
 	  "error T-DROP x18446744073709551615" },
 	/* escapes */
+	{ TRACE("\"displayTimeUnit\":\"\\u006ds\",", ""), "" },
 	{ TRACE("\"displayTime\\u0055nit\":\"s\",\"gtr\\u0061ce\":{\"c\\u006fmplete\":false,"
 		"\"dr\\u006fpped\":{\"ring\":2}},",
 		""),
@@ -228,6 +229,9 @@ static const struct {
 	{ TRACE("", ",{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":9,\"pid\":9,\"tid\":"
 		    "9,\"ts\":900}"),
 	  "warning F-BP x1, warning F-DANGLE x1, warning F-END x1" },
+	{ TRACE("", ",{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":9,\"pid\":9,\"tid\":"
+		    "9,\"ts\":900,\"bp\":\"\\u0065\"}"),
+	  "warning F-DANGLE x1, warning F-END x1" },
 	{ TRACE("", ",{\"ph\":\"s\",\"cat\":\"c\",\"ts\":1}"), "warning F-FORM x1" },
 	{ TRACE("", "," LAUNCH("30", "\"correlation\":6") "," KERNEL(
 			    "40", "1", ",\"correlation\":6") "," FLOW6("s", "9", "9",
