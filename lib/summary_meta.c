@@ -164,6 +164,7 @@ static void explain_open(struct gt_summary_own *own)
 #define ERRORS_SHOWN 8
 #define TEXT_SHOWN   100 /* columns */
 #define COPIES_SHOWN 4   /* of one another */
+#define COPIES_MAX   64  /* nobody has made more */
 
 struct span {
 	int64_t ends[2];
@@ -333,21 +334,21 @@ static int note_copy(struct gt_summary_copy *ret, struct gt_str raw)
 	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	for (int i = 0; raw.len; i++) {
+	for (int i = 0; raw.len && i < COPIES_MAX; i++) {
 		struct copy copy = { .events = -1, .of_events = -1, .left_out = -1, .device = -1 };
 
 		len = about.len;
 		if (i)
 			gt_buf_text(&about, "; that one: ");
-		if (i == COPIES_SHOWN) {
-			gt_buf_text(&about, "a copy, too");
-			break;
-		}
 		walk(raw, &copy, on_copy);
 		if (!note_one(ret, &copy, &about)) {
 			about.len = len;
 			break;
 		}
+		if (i >= COPIES_SHOWN)
+			about.len = len;
+		if (i == COPIES_SHOWN)
+			gt_buf_text(&about, "; that one: a copy, too");
 		raw = copy.of;
 	}
 	len = GT_MIN(about.len, sizeof(ret->about) - 1); /* ERRORS_SHOWN texts each have room */

@@ -64,6 +64,27 @@ static void assert_copy(const char *copy, const char *line)
 	gt_buf_release(&out);
 }
 
+/* So many repairs, one of another, of this one; text has them then. */
+static enum gt_copy_kind kind_of_copies(struct gt_buf *text, size_t repairs, const char *innermost)
+{
+	struct gt_buf json = { 0 };
+	struct gt_summary *summary;
+	enum gt_copy_kind kind;
+
+	text->len = 0;
+	for (size_t i = 0; i < repairs; i++)
+		gt_buf_text(text, "{\"what\":\"repair\",\"of\":");
+	gt_buf_text(text, innermost);
+	gt_buf_fill(text, '}', repairs);
+	gt_buf_byte(text, '\0');
+	gt_buf_printf(&json, "{\"traceEvents\":[],\"gtrace_copy\":%s}", text->data);
+	summary = load(json.data, json.len);
+	kind = summary->copy.kind;
+	gt_summary_free(summary);
+	gt_buf_release(&json);
+	return kind;
+}
+
 /* What gtrace cut and gtrace check --repair write of what they did. */
 static void test_copies(void **state)
 {
@@ -91,14 +112,17 @@ static void test_copies(void **state)
 		    "\"steps\":[5,5],\"of\":{\"what\":\"repair\",\"errors\":[\"C-TRUNC\"]}}}",
 		    "\nrepaired copy of a trace without errors; that one: part of another trace: "
 		    "step 5; that one: repaired copy of a trace with errors: C-TRUNC\n");
-	for (size_t i = 0; i < 100; i++)
-		gt_buf_text(&many, "{\"what\":\"repair\",\"of\":");
-	gt_buf_text(&many, "0");
-	gt_buf_fill(&many, '}', 100);
-	gt_buf_byte(&many, '\0');
+	assert_int_equal(kind_of_copies(&many, 4, "{\"what\":\"repair\"}"), GT_COPY_REPAIR);
+	print_copy(many.data, &out);
+	assert_has(&out, "; that one: a copy, too\n");
+	assert_int_equal(kind_of_copies(&many, 4, "{\"what\":\"mirror\"}"), GT_COPY_REPAIR);
+	print_copy(many.data, &out);
+	assert_lacks(&out, "a copy, too");
+	/* However often it was repaired, a part is a part. */
+	assert_int_equal(kind_of_copies(&many, 40, "{\"what\":\"cut\"}"), GT_COPY_CUT);
+	assert_int_equal(kind_of_copies(&many, 100000, "{}"), GT_COPY_REPAIR);
 	print_copy(many.data, &out);
 	assert_true(out.len < 1000);
-	assert_has(&out, "; that one: a copy, too\n");
 	many.len = 0;
 	/* Of others, or of no use. */
 	print_copy("[\"what\",\"cut\"]", &out);
