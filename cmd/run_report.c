@@ -199,7 +199,7 @@ void run_report_drained(struct run_report *report, const struct gt_client_info *
 	report->last_step = GT_MAX(report->last_step, client->step);
 	if (!client->device_count && (used_gpu(client) || client->step_source == GT_STEP_NONE))
 		return;
-	if (client->device_count)
+	if (client->device_count || report->said_attached)
 		say_waiting_open(report, client);
 	if (report->said_attached)
 		return;
@@ -249,7 +249,7 @@ static void add_file(struct run_report *report, const struct gt_client_info *cli
 /* The first one of its window that is shorter than asked for. */
 static bool is_cut_first(struct run_report *report, const struct gt_recorder_closed *closed)
 {
-	if (report->options->quiet || !*closed->why || closed->cycle <= report->said_cut)
+	if (report->options->quiet || !*closed->why || closed->cycle == report->said_cut)
 		return false;
 	report->said_cut = closed->cycle;
 	return true;
