@@ -52,7 +52,7 @@ static void tell_status(struct run_control *control, struct gt_fields *fields)
 	char *directory = realpath(control->options->output_dir, NULL);
 	unsigned int ranks;
 	pid_t pid;
-	uint64_t step = gt_trigger_step(&control->trigger, &ranks);
+	uint64_t step = gt_trigger_shown_step(&control->trigger, &ranks);
 
 	if (control->stopped) /* what processes do since then is not seen */
 		step = control->stopped_step;
@@ -241,7 +241,7 @@ static void stop(struct run_control *control, struct gt_control_peer *peer)
 		return;
 	}
 	control->stopped = true;
-	control->stopped_step = gt_trigger_step(&control->trigger, &ranks);
+	control->stopped_step = gt_trigger_shown_step(&control->trigger, &ranks);
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
 	gt_trigger_give_up(&control->trigger, -ESHUTDOWN, "the session was stopped");

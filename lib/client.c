@@ -288,6 +288,11 @@ const struct gt_client_info *gt_client_info(const struct gt_client *client)
 	return &client->info;
 }
 
+bool gt_client_is_traced(const struct gt_client *client)
+{
+	return client->recorder && !client->gone && !client->stopping;
+}
+
 uint32_t gt_client_step(const struct gt_client *client)
 {
 	return client->recorder ? gt_recorder_step(client->recorder) : 0;

@@ -115,7 +115,10 @@ void gt_client_tick(struct gt_client *client);
  */
 void gt_client_stop(struct gt_client *client, const char *by);
 
-/* Is the process there to be asked? */
+/* Has it said hello, and neither ended nor been told to stop? */
+bool gt_client_is_traced(const struct gt_client *client);
+
+/* Is the process there to be asked? It may be traced without: it may close its descriptors. */
 bool gt_client_can_plan(const struct gt_client *client);
 
 /*

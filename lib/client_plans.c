@@ -8,7 +8,7 @@
 
 bool gt_client_can_plan(const struct gt_client *client)
 {
-	return client->recorder && !client->gone && !client->stopping && client->fd >= 0;
+	return gt_client_is_traced(client) && client->fd >= 0;
 }
 
 bool gt_client_propose(struct gt_client *client, const struct gt_plan *plan)

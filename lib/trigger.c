@@ -21,26 +21,44 @@ static bool has_steps(const struct gt_client_info *info)
 }
 
 /* Not while it only waits for its files to be complete: others may have begun in its place. */
-static bool is_there(const struct gt_trigger *trigger, size_t i)
+static bool can_be_asked(const struct gt_trigger *trigger, size_t i)
 {
 	return gt_client_can_plan(trigger->collector->clients[i]);
 }
 
+/* Of those that this is true of. */
+static uint64_t foremost(const struct gt_trigger *trigger,
+			 bool (*counts)(const struct gt_client *client), unsigned int *ret_ranks)
+{
+	uint64_t step = 0;
+
+	*ret_ranks = 0;
+	for (size_t i = 0; i < trigger->collector->client_count; i++) {
+		const struct gt_client *client = trigger->collector->clients[i];
+
+		if (!counts(client))
+			continue;
+		*ret_ranks += has_steps(gt_client_info(client));
+		step = GT_MAX(step, gt_client_step(client));
+	}
+	return step;
+}
+
 uint64_t gt_trigger_step(const struct gt_trigger *trigger, unsigned int *ret_ranks)
 {
-	uint64_t steps[2] = { 0 };
-	unsigned int ranks[2] = { 0 };
-	bool any_there = false;
+	return foremost(trigger, gt_client_can_plan, ret_ranks);
+}
 
-	for (size_t i = 0; i < trigger->collector->client_count; i++) {
-		bool there = is_there(trigger, i);
+static bool everyone(const struct gt_client *client)
+{
+	return client != NULL;
+}
 
-		any_there |= there;
-		ranks[there] += has_steps(info_of(trigger, i));
-		steps[there] = GT_MAX(steps[there], gt_client_step(trigger->collector->clients[i]));
-	}
-	*ret_ranks = ranks[any_there];
-	return steps[any_there];
+uint64_t gt_trigger_shown_step(const struct gt_trigger *trigger, unsigned int *ret_ranks)
+{
+	uint64_t step = foremost(trigger, gt_client_is_traced, ret_ranks);
+
+	return *ret_ranks ? step : foremost(trigger, everyone, ret_ranks);
 }
 
 uint64_t gt_trigger_next_cycle(const struct gt_trigger *trigger, uint64_t first_step)
@@ -101,7 +119,7 @@ static const char *conflict(const struct gt_trigger *trigger, char *buf, size_t 
 		const struct gt_plan *other = &plans->list[0];
 		int rc = gt_plans_check(trigger->schedule, plans, &trigger->plan);
 
-		if (!rc || !is_there(trigger, i))
+		if (!rc || !can_be_asked(trigger, i))
 			continue;
 		if (rc == -EINVAL)
 			return "such a window cannot be";
@@ -171,7 +189,7 @@ static struct gt_client *find_past(const struct gt_trigger *trigger)
 	for (size_t i = 0; i < trigger->collector->client_count; i++) {
 		struct gt_client *client = trigger->collector->clients[i];
 
-		if (is_there(trigger, i) && has_steps(gt_client_info(client)) &&
+		if (can_be_asked(trigger, i) && has_steps(gt_client_info(client)) &&
 		    gt_client_step(client) > gt_plan_begin(&trigger->plan))
 			return client;
 	}
@@ -329,6 +347,7 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 {
 	unsigned int ranks;
 	uint64_t step = gt_trigger_step(trigger, &ranks);
+	bool any_there = false;
 
 	if (trigger->state != GT_TRIGGER_IDLE)
 		return gt_err_set(err, -EBUSY, "another trigger is being agreed on");
@@ -336,8 +355,9 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 		const struct gt_client_info *info = info_of(trigger, i);
 		const struct gt_plan *plan = &info->plans.list[0];
 
-		if (!is_there(trigger, i))
+		if (!can_be_asked(trigger, i))
 			continue;
+		any_there = true;
 		if (info->step_source == GT_STEP_CAPTURE)
 			return gt_err_set(err, -EBUSY,
 					  "its windows are the ranges that the program captures");
@@ -350,7 +370,7 @@ int gt_trigger_begin(struct gt_trigger *trigger, const struct gt_trigger_request
 					      (uint64_t)plan->first_step + plan->active - 1)
 					.text);
 	}
-	if (!trigger->collector->client_count)
+	if (!any_there)
 		return gt_err_set(err, -ESRCH,
 				  "no process is traced yet, or any more: see 'gtrace ps'");
 	if (!ranks && request->at != GT_AT_STEP)

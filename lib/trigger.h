@@ -82,11 +82,11 @@ void gt_trigger_give_up(struct gt_trigger *trigger, int code, const char *why);
 /* For struct gt_collector. */
 void gt_trigger_answered(struct gt_trigger *trigger, const struct gt_client_info *client);
 
-/*
- * The step of the foremost process, and how many of them do steps: of those that can be asked, or
- * else of those whose files are not complete yet.
- */
+/* The step of the foremost process, and how many of them do steps: of those that can be asked. */
 uint64_t gt_trigger_step(const struct gt_trigger *trigger, unsigned int *ret_ranks);
+
+/* The same of those that are traced, or else of those whose files are not complete yet. */
+uint64_t gt_trigger_shown_step(const struct gt_trigger *trigger, unsigned int *ret_ranks);
 
 /* The number that the next plan gets at least. */
 uint64_t gt_trigger_next_cycle(const struct gt_trigger *trigger, uint64_t first_step);

@@ -166,6 +166,14 @@ def test_a_rank_without_steps(case):
         line_with(process, f'warning: {expected} of the window that is triggered')
 
 
+def test_a_rank_that_closed_its_descriptors(case):
+    """It cannot be asked, but is traced: ps counts it, with its steps."""
+    one = 'RANK={} ' + os.path.join(case.simgpu, 'train') + ' --steps 1000000 --step-us {} {} &'
+    both = one.format(0, 500, '--close-at 20') + one.format(1, 20000, '')
+    with running(case, ['--on-demand'], ['sh', '-c', both + ' wait']):
+        wait_for('steps of the foremost', lambda: wait_for_steps(case, 2)[0]['step'] > 200)
+
+
 def test_ranks_that_all_end_before_the_window(case):
     """Then the hindmost is named, which may have held up the others."""
     command = ranks_of(case, 0, 4, 4, lambda rank: 1000)

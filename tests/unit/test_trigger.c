@@ -406,6 +406,7 @@ static bool one_can_be_asked(void)
  */
 static void others_have_ended(void **state)
 {
+	unsigned int ranks;
 	int again;
 
 	(void)state;
@@ -417,6 +418,9 @@ static void others_have_ended(void **state)
 	report_step(104, GT_STEP_API);
 	for (size_t i = 0; i < PEERS; i++)
 		gt_client_stop(collector.clients[i], "a test");
+	assert_int_equal(gt_trigger_shown_step(&trigger, &ranks), 104);
+	assert_int_equal(ranks, PEERS);
+	assert_int_equal(gt_trigger_begin(&trigger, &soon, &err), -ESRCH);
 	report_step(10, GT_STEP_API);
 	connect_one(&again);
 	while (!one_can_be_asked())
