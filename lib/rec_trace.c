@@ -108,7 +108,9 @@ static void make_file(struct gt_recorder *rec, struct gt_window *window)
 		.with_shapes = rec->config.with_shapes,
 		.with_flops = rec->config.with_flops,
 		.rank_source = gt_rank_source_name(rec->hello.rank_source),
-		.step_source = gt_step_source_name(rec->state.step_source),
+		/* The marks that were read may be newer than the state. */
+		.step_source = gt_step_source_name(rec->steps.source ? rec->steps.source
+								     : rec->state.step_source),
 		.comm = rec->hello.comm,
 		.command = rec->config.command,
 		.torch = rec->hello.torch[0] ? rec->hello.torch : NULL,

@@ -38,6 +38,24 @@ static void kept_then_steps(void **state)
 	assert_string_equal(only_trace()->step_source, "api");
 }
 
+/* A drain looks at the state, and the first mark and the window come before it has read. */
+static void source_behind_the_state(void **state)
+{
+	(void)state;
+	start();
+	steps_to(2);
+	launch_and_kernel(2, 10, 21);
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->step_source, GT_STEP_NONE);
+	drain(25);
+	atomic_store(&ab.hdr->step_source, GT_STEP_API);
+	steps_to(4);
+	close_cycle(50);
+	drain(200);
+	assert_true(only_trace()->health.complete);
+	assert_string_equal(only_trace()->step_source, "api");
+}
+
 static void kept_to_the_end(void **state)
 {
 	const struct gt_trace *trace;
@@ -231,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(kept_then_steps),
+		TEST(source_behind_the_state),
 		TEST(kept_to_the_end),
 		TEST(kept_nothing),
 		TEST(kept_until_full),
