@@ -27,6 +27,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -387,6 +388,22 @@ static bool is_script(const char *command)
 	return len > 3 && !strcmp(command + len - 3, ".py");
 }
 
+/* What to do about a command that could not be executed, but for a script. */
+static const char *next_step(const char *command, int rc)
+{
+	struct stat st;
+
+	if (*command == '-')
+		return "; options of gtrace stand before --";
+	if (rc == -ENOENT && !strchr(command, '/'))
+		return "; no directory of PATH has it";
+	if (stat(command, &st) < 0 || !S_ISREG(st.st_mode))
+		return "";
+	if (rc == -ENOENT)
+		return "; it is there, but not the interpreter that it names";
+	return rc == -EACCES ? "; is it a program? 'chmod +x' makes it one" : "";
+}
+
 static void launch(struct run *run)
 {
 	const char *command = *run->options.command;
@@ -413,8 +430,7 @@ static void launch(struct run *run)
 	clean_up(run);
 	die(rc == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE, "run: %s%s%s", err.msg,
 	    is_script(command) ? "; a script is for its interpreter: gtrace run -- python "
-	    : *command == '-'  ? "; options of gtrace stand before --"
-			       : "",
+			       : next_step(command, rc),
 	    is_script(command) ? command : "");
 }
 

@@ -28,7 +28,9 @@ static bool takes_nvtx(const struct run_options *options)
 	if (!nvtx || !*nvtx || options->force || strstr(nvtx, "libcupti") ||
 	    strstr(nvtx, "libgtrace-inject"))
 		return true;
-	warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'", nvtx);
+	warn("no NVTX ranges: NVTX_INJECTION64_PATH is already '%s'; unset it, or --force takes "
+	     "its place",
+	     nvtx);
 	return false;
 }
 
