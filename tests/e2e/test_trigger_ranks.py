@@ -81,10 +81,20 @@ def test_same_steps_in_two_sessions(case):
             check_equal(len(steps), 2, 'steps')
 
 
+def stop_threads(pid):
+    """The signal goes to one thread: where processors are rare, the others run on until it has got one."""
+    def states():
+        for thread in os.listdir(f'/proc/{pid}/task'):
+            with open(f'/proc/{pid}/task/{thread}/stat') as file:
+                yield file.read().rpartition(')')[2].split()[0]
+    os.kill(pid, signal.SIGSTOP)
+    wait_for('stop of all threads', lambda: set(states()) == {'T'})
+
+
 def stop_one(case, pids):
     """A rank that is stopped answers nobody."""
     pid = max(pids)
-    os.kill(pid, signal.SIGSTOP)
+    stop_threads(pid)
     return pid
 
 
