@@ -88,9 +88,9 @@ static int run_command(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (strcmp(argv[0], commands[i].name) != 0)
 			continue;
-		if (commands[i].run != cmd_run) /* whose program finds it as it was */
-			signal(SIGXFSZ,
-			       SIG_IGN); /* a write that fails is said, and cleaned up after */
+		/* A write that fails is said. The program of run finds the signal as it was. */
+		if (commands[i].run != cmd_run)
+			signal(SIGXFSZ, SIG_IGN);
 		return commands[i].run(argc, argv);
 	}
 	die(STATUS_USAGE, "'%s' is not a command; see 'gtrace -h'", argv[0]);
