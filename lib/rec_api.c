@@ -6,6 +6,13 @@
 #include "base.h"
 #include "rec_state.h"
 
+void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns)
+{
+	if (!rec->fallback)
+		rec->fallback_ns = since_ns;
+	rec->fallback = true;
+}
+
 /* A call through the runtime has a record of either, with one id; the outer one names it. */
 static bool same_call(const struct gt_launch *known, const struct gt_api_record *api)
 {

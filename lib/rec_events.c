@@ -38,6 +38,8 @@ void gt_rec_name(struct gt_recorder *rec, uint32_t tid, const struct gt_ev *ev)
 		put_name(rec, &rec->api_names, ev);
 		gt_map_put(&rec->api_classes, ((const struct gt_ev_name *)ev)->ref,
 			   ((const struct gt_ev_name *)ev)->klass);
+		/* The message that says so may be behind: none is read during a drain. */
+		gt_rec_fall_back(rec, ev->time_ns);
 		break;
 	case GT_EV_COMM:
 		gt_nccl_comm(&rec->nccl, (const void *)ev);

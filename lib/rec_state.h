@@ -380,6 +380,8 @@ uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_r
 
 /* ---- rec_api.c: the fall-back mode ---- */
 
+/* From this time on calls come as records. Only the first such time counts. */
+void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns);
 /* A call that came as CUPTI's record. */
 void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);
 

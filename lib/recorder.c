@@ -137,9 +137,7 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 		gt_record_sizes(rec->record_bytes, phase->record_bytes);
 		break;
 	case GT_WHAT_FALLBACK:
-		if (!rec->fallback)
-			rec->fallback_ns = phase->time_ns;
-		rec->fallback = true;
+		gt_rec_fall_back(rec, phase->time_ns);
 		break;
 	case GT_WHAT_NO_CUPTI:
 		rec->no_cupti = true;

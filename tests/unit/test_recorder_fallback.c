@@ -4,7 +4,8 @@
 
 enum { LAUNCH = 211, CU_LAUNCH = 307, SYNC = 131, CU_SYNC = 140, OTHER = 9 };
 
-static void start_fallback(void)
+/* The names of calls, which come before the first of their records. */
+static void start_with_names(void)
 {
 	start();
 	ab_string(&ab, MAIN, 3, "cuLaunchKernel");
@@ -14,6 +15,11 @@ static void start_fallback(void)
 	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(1) << 32 | CU_LAUNCH, 3, GT_CALL_KERNEL);
 	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(2) << 32 | SYNC, 4, GT_CALL_SYNC);
 	ab_name(&ab, GT_EV_API_NAME, MAIN, UINT64_C(1) << 32 | CU_SYNC, 5, GT_CALL_SYNC);
+}
+
+static void start_fallback(void)
+{
+	start_with_names();
 	phase(GT_WHAT_FALLBACK, 0, 0, 5);
 }
 
@@ -79,6 +85,31 @@ static void fallback(void **state)
 	assert_int_equal(span_of(trace, "ProfilerStep#3", 7)->span.start_ns, AB_MS(35));
 }
 
+/* A drain under way reads no messages, and can find the window's records before the first of them.
+ */
+static void records_before_the_message(void **state)
+{
+	(void)state;
+	start_with_names();
+	steps_to(2);
+	ab_api(&ab, true, LAUNCH, MAIN, 1, AB_MS(22), AB_MS(22.1));
+	ab_flush(&ab);
+	ab_kernel(&ab, 1, AB_MS(23));
+	ab_flush(&ab);
+	drain(26);
+	phase(GT_WHAT_FALLBACK, 0, 0, 5);
+	steps_to(5);
+	ab_api(&ab, true, OTHER, MAIN, 2, AB_MS(61), AB_MS(61.1));
+	ab_flush(&ab);
+	close_cycle(62);
+	drain(300);
+	drain(401);
+	assert_true(only_trace()->closed);
+	assert_true(only_trace()->health.fallback);
+	assert_true(only_trace()->health.complete);
+	assert_non_null(call_of(only_trace(), 1));
+}
+
 /* CUPTI's buffers can go to the tool that has its callbacks. */
 static void fallback_without_records(void **state)
 {
@@ -121,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(fallback),
+		TEST(records_before_the_message),
 		TEST(fallback_without_records),
 		TEST(calls_behind_many_launches),
 	};
