@@ -12,8 +12,7 @@
 /* ---- what gtrace ps shows ---- */
 
 /* Of all processes: what one does that does the most. */
-static const char *describe_phase(const struct run_control *control,
-				  const struct gt_client_info *leader)
+static const char *describe_phase(const struct run_control *control)
 {
 	bool warming_up = false, tracing = false, finishing = false, waiting = false;
 	bool captures = control->options->schedule.capture; /* no step is to come first */
@@ -29,7 +28,7 @@ static const char *describe_phase(const struct run_control *control,
 	}
 	if (control->stopped)
 		return "stopped";
-	if (!leader)
+	if (!gt_collector_leader(control->collector))
 		return waiting ? "waiting" : "starting";
 	if (tracing || warming_up)
 		return tracing ? "tracing" : "warming up";
@@ -38,24 +37,32 @@ static const char *describe_phase(const struct run_control *control,
 	return control->options->schedule.on_demand ? "idle" : "over";
 }
 
+static enum gt_step_source source_now(const struct run_control *control)
+{
+	const struct gt_client_info *leader = gt_collector_leader(control->collector);
+
+	return leader ? leader->step_source : GT_STEP_NONE;
+}
+
 /* Marks of captured ranges are no steps of the program, and the whole run is one. */
-static bool counts_steps(const struct run_control *control, const struct gt_client_info *leader)
+static bool counts_steps(const struct run_control *control, enum gt_step_source source)
 {
 	return !control->options->schedule.capture &&
-	       control->options->step_source != RUN_STEP_NONE &&
-	       (!leader || leader->step_source != GT_STEP_CAPTURE);
+	       control->options->step_source != RUN_STEP_NONE && source != GT_STEP_CAPTURE;
 }
 
 static void tell_status(struct run_control *control, struct gt_fields *fields)
 {
-	const struct gt_client_info *leader = gt_collector_leader(control->collector);
 	char *directory = realpath(control->options->output_dir, NULL);
+	enum gt_step_source source = source_now(control);
 	unsigned int ranks;
 	pid_t pid;
 	uint64_t step = gt_trigger_shown_step(&control->trigger, &ranks);
 
-	if (control->stopped) /* what processes do since then is not seen */
+	if (control->stopped) { /* what processes do since then is not seen */
 		step = control->stopped_step;
+		source = control->stopped_source;
+	}
 	gt_fields_add(fields, "session", "%s", gt_session_name(control->session));
 	gt_fields_add(fields, "pid", "%d", (int)getpid());
 	gt_fields_add(fields, "host", "%s", control->host);
@@ -64,11 +71,10 @@ static void tell_status(struct run_control *control, struct gt_fields *fields)
 		      directory ? directory : control->options->output_dir);
 	free(directory);
 	gt_fields_add(fields, "ranks", "%u", ranks);
-	if (counts_steps(control, leader))
+	if (counts_steps(control, source))
 		gt_fields_add(fields, "step", "%llu", (unsigned long long)step);
-	gt_fields_add(fields, "source", "%s",
-		      gt_step_source_name(leader ? leader->step_source : GT_STEP_NONE));
-	gt_fields_add(fields, "phase", "%s", describe_phase(control, leader));
+	gt_fields_add(fields, "source", "%s", gt_step_source_name(source));
+	gt_fields_add(fields, "phase", "%s", describe_phase(control));
 	gt_fields_add(fields, "process", "%d", (int)*control->pid);
 	for (size_t i = 0; i < control->collector->client_count && i < PROCESSES_TOLD; i++) {
 		pid = gt_client_pid(control->collector->clients[i]);
@@ -242,6 +248,7 @@ static void stop(struct run_control *control, struct gt_control_peer *peer)
 	}
 	control->stopped = true;
 	control->stopped_step = gt_trigger_shown_step(&control->trigger, &ranks);
+	control->stopped_source = source_now(control);
 	if (!control->options->quiet)
 		say("stopped by 'gtrace stop': the program goes on untraced");
 	gt_trigger_give_up(&control->trigger, -ESHUTDOWN, "the session was stopped");

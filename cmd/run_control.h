@@ -34,8 +34,9 @@ struct run_control {
 	bool from_rendezvous;
 	unsigned int prepared; /* ranks that take part in what was prepared for it */
 	bool stopped;          /* by gtrace stop */
-	uint64_t stopped_step; /* and in which step */
-	bool open;             /* the control socket */
+	uint64_t stopped_step; /* in which, and what marked it */
+	enum gt_step_source stopped_source;
+	bool open; /* the control socket */
 	bool started;
 };
 
