@@ -1,4 +1,5 @@
 #include "gz_writer.h"
+#include "out_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -180,20 +181,13 @@ static int write_out(struct gt_gz_writer *gz)
  */
 static int write_nameless(struct gt_gz_writer *gz)
 {
-	const char *slash = strrchr(gz->path, '/');
-	char *dir = slash ? strndup(gz->path, (size_t)(slash - gz->path) + 1) : strdup(".");
-	char self[32];
 	int code;
 
-	if (!dir)
-		return -ENOMEM;
-	gz->fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
-	code = gz->fd < 0 ? -errno : write_out(gz);
-	free(dir);
-	if (code)
-		return code;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", gz->fd);
-	return linkat(AT_FDCWD, self, AT_FDCWD, gz->path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	gz->fd = gt_nameless_open(gz->path);
+	if (gz->fd < 0)
+		return gz->fd;
+	code = write_out(gz);
+	return code ? code : gt_nameless_link(gz->fd, gz->path);
 }
 
 /* write_out() to a file that is not there yet, or is to be replaced. */

@@ -12,13 +12,14 @@
 #include <isa-l/igzip_lib.h>
 
 #define BUF_BYTES (256 * 1024)
+#define SELF_FDS  "/proc/self/fd"
 
 struct gt_out_file {
 	int fd;
 	int error; /* -errno, sticks */
 	bool overwrite;
 	bool compress;
-	bool created;
+	bool named; /* as temporary */
 	char *path;
 	char *temporary;
 	size_t len; /* bytes in buf */
@@ -26,6 +27,32 @@ struct gt_out_file {
 	uint8_t *level;
 	struct isal_zstream stream;
 };
+
+int gt_nameless_open(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir;
+	int fd;
+
+	if (access(SELF_FDS, X_OK) < 0) /* it could not be named */
+		return -errno;
+	dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	if (!dir)
+		return -ENOMEM;
+	fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+	if (fd < 0)
+		fd = -errno;
+	free(dir);
+	return fd;
+}
+
+int gt_nameless_link(int fd, const char *path)
+{
+	char self[sizeof(SELF_FDS) + 12];
+
+	snprintf(self, sizeof(self), SELF_FDS "/%d", fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
 
 static int check_path(const char *path, bool overwrite, struct gt_err *err)
 {
@@ -91,13 +118,18 @@ int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrit
 		gt_out_file_close(out);
 		return gt_err_set(err, -ENOMEM, "out of memory");
 	}
-	out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	out->fd = gt_nameless_open(path);
+	if (out->fd < 0) {
+		out->fd = open(out->temporary,
+			       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+		out->named = true;
+	}
 	if (out->fd < 0) {
 		rc = gt_err_sys(err, -errno, "cannot create '%s'", path);
+		out->named = false;
 		gt_out_file_close(out);
 		return rc;
 	}
-	out->created = true;
 	keep_mode(out->fd, path);
 	*ret = out;
 	return 0;
@@ -157,24 +189,48 @@ int gt_out_file_write(struct gt_out_file *out, struct gt_str text)
 	return out->error;
 }
 
+/* 0 or -errno. */
+static int take_name(struct gt_out_file *out, struct gt_err *err)
+{
+	int rc;
+
+	if (!out->named && !out->overwrite)
+		return gt_nameless_link(out->fd, out->path);
+	if (!out->named) { /* only what has a name can replace */
+		unlink(out->temporary);
+		rc = gt_nameless_link(out->fd, out->temporary);
+		if (rc)
+			return rc;
+		out->named = true;
+	}
+	/* Without overwrite, what came into being in between stays: link() does not replace. */
+	if (!out->overwrite) {
+		if (!link(out->temporary, out->path))
+			return 0;
+		if (errno != EPERM) /* a file system without links */
+			return -errno;
+		rc = check_path(out->path, false, err);
+		if (rc)
+			return rc;
+	}
+	return rename(out->temporary, out->path) < 0 ? -errno : 0;
+}
+
 int gt_out_file_commit(struct gt_out_file *out, struct gt_err *err)
 {
 	if (out->compress)
 		deflate_text(out, GT_STR(""), true);
 	else
 		write_all(out, out->buf, out->len);
-	if (!out->error && close(out->fd) < 0)
-		out->error = -errno;
-	out->fd = -1;
-	/* Without overwrite, what came into being in between stays: link() does not replace. */
-	if (!out->error && (out->overwrite ? rename(out->temporary, out->path)
-					   : link(out->temporary, out->path)) < 0)
-		out->error = -errno;
-	if (out->error == -EPERM && !out->overwrite) { /* a file system without links */
-		out->error = check_path(out->path, false, err);
-		if (!out->error && rename(out->temporary, out->path) < 0)
+	/* As late as that some file systems say that the disk is full; without a name it has to be
+	 * open. */
+	if (out->named) {
+		if (close(out->fd) < 0 && !out->error)
 			out->error = -errno;
+		out->fd = -1;
 	}
+	if (!out->error)
+		out->error = take_name(out, err);
 	if (out->error)
 		return gt_err_sys(err, out->error, "cannot write '%s'", out->path);
 	return 0;
@@ -186,7 +242,7 @@ void gt_out_file_close(struct gt_out_file *out)
 		return;
 	if (out->fd >= 0)
 		close(out->fd);
-	if (out->created)
+	if (out->named)
 		unlink(out->temporary); /* the second name, or all of it */
 	free(out->level);
 	free(out->buf);

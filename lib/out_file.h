@@ -1,6 +1,6 @@
 /*
- * out_file.h - a new file that is there whole or not at all: it is written beside its path and
- * moved there at the end. Compressed into one gzip member when the path ends in ".gz".
+ * out_file.h - a new file that is there whole or not at all: it gets its name at the end.
+ * Compressed into one gzip member when the path ends in ".gz".
  */
 #ifndef GT_OUT_FILE_H
 #define GT_OUT_FILE_H
@@ -8,6 +8,14 @@
 #include "base.h"
 #include "err.h"
 #include "str.h"
+
+/*
+ * A file without a name, to become path, for writing: of it nothing remains when its writer is
+ * killed. Its descriptor, or -errno where the file system or the system has none.
+ */
+int gt_nameless_open(const char *path);
+/* Give it that name. 0 or -errno: -EEXIST when there is one of that name. */
+int gt_nameless_link(int fd, const char *path);
 
 struct gt_out_file;
 
