@@ -80,27 +80,73 @@ static uint32_t record_size(const char *data, size_t valid, size_t pos)
 	if (valid - pos < sizeof(kind))
 		return 0;
 	memcpy(&kind, data + pos, sizeof(kind));
+	kind &= ~GT_KIND_HELD;
 	size = kind < GT_KIND_MAX ? inj_cupti.record_bytes[kind] : 0;
 	return size <= valid - pos ? size : 0;
 }
 
+static bool has_name(const char *record)
+{
+	uint32_t kind;
+
+	memcpy(&kind, record, sizeof(kind));
+	kind &= ~GT_KIND_HELD;
+	return kind == CUPTI_ACTIVITY_KIND_KERNEL || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
+
 static void number_names(char *data, size_t valid)
 {
-	const uint32_t plain = CUPTI_ACTIVITY_KIND_KERNEL;
-	const uint32_t concurrent = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-	uint32_t kind, size;
+	uint32_t size;
 
 	for (size_t pos = 0; (size = record_size(data, valid, pos)); pos += size) {
 		const char *name;
 		uint64_t id;
 
-		memcpy(&kind, data + pos, sizeof(kind));
-		if (kind != plain && kind != concurrent)
+		if (!has_name(data + pos))
 			continue;
 		memcpy(&name, data + pos + KERNEL_NAME_OFFSET, sizeof(name));
 		id = inj_intern_pointer(name);
 		memcpy(data + pos + KERNEL_NAME_OFFSET, &id, sizeof(id));
 	}
+}
+
+/* Copy size bytes of this process, read by the kernel: whether they are there is not known. */
+static bool read_memory(void *ret, const void *at, size_t size)
+{
+	struct iovec to = { .iov_base = ret, .iov_len = size };
+	struct iovec from = { .iov_base = (void *)(uintptr_t)at, .iov_len = size };
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size;
+}
+
+static void name_held(const struct gt_chunk *chunk)
+{
+	static char copy[GT_CUPTI_CHUNK];
+	uint64_t seq = atomic_load_explicit(&chunk->seq, memory_order_acquire);
+	const char *name;
+	uint32_t size;
+	char first;
+
+	if (!seq || atomic_load_explicit(&chunk->state, memory_order_acquire) != GT_CHUNK_BUSY ||
+	    !read_memory(copy, inj_chunk_data(GT_POOL_CUPTI, chunk), sizeof(copy)))
+		return;
+	/* Else it was handed out, and has become another buffer while it was read. */
+	if (atomic_load_explicit(&chunk->seq, memory_order_acquire) != seq ||
+	    atomic_load_explicit(&chunk->state, memory_order_acquire) != GT_CHUNK_BUSY)
+		return;
+	for (size_t pos = 0; (size = record_size(copy, sizeof(copy), pos)); pos += size) {
+		if (!has_name(copy + pos))
+			continue;
+		memcpy(&name, copy + pos + KERNEL_NAME_OFFSET, sizeof(name));
+		if ((uintptr_t)name >= GT_NAME_PTR_MIN && read_memory(&first, name, sizeof(first)))
+			inj_intern_pointer(name);
+	}
+}
+
+void inj_activity_name_held(void)
+{
+	for (uint32_t i = 0; i < inj_arena_chunks(GT_POOL_CUPTI); i++)
+		name_held(inj_chunk_at(GT_POOL_CUPTI, i));
 }
 
 static void count_lost(uint64_t records)
@@ -115,26 +161,24 @@ static void count_lost(uint64_t records)
 static void foreign_completed(const uint8_t *buffer, size_t valid)
 {
 	struct gt_chunk *chunk;
+	size_t len, used;
 	uint32_t size;
-	size_t used;
+	char *data;
 
 	for (size_t pos = 0; pos < valid; pos += used) {
-		struct iovec to = { .iov_len = GT_MIN(valid - pos, (size_t)GT_CUPTI_CHUNK) };
-		struct iovec from = { .iov_base = (void *)((uintptr_t)buffer + pos),
-				      .iov_len = to.iov_len };
-
 		chunk = inj_chunk_take(GT_POOL_CUPTI, 0);
 		if (!chunk) {
 			count_lost(1); /* or more: they cannot be told apart unread */
 			return;
 		}
-		to.iov_base = inj_chunk_data(GT_POOL_CUPTI, chunk);
+		data = inj_chunk_data(GT_POOL_CUPTI, chunk);
+		len = GT_MIN(valid - pos, (size_t)GT_CUPTI_CHUNK);
 		used = 0;
-		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)to.iov_len)
-			while ((size = record_size(to.iov_base, to.iov_len, used)))
+		if (read_memory(data, buffer + pos, len))
+			while ((size = record_size(data, len, used)))
 				used += size;
-		memset((char *)to.iov_base + used, 0, GT_CUPTI_CHUNK - used);
-		number_names(to.iov_base, used);
+		memset(data + used, 0, GT_CUPTI_CHUNK - used);
+		number_names(data, used);
 		inj_chunk_done(chunk, (uint32_t)used);
 		if (!used) {
 			count_lost(1);

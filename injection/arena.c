@@ -121,6 +121,11 @@ uint32_t inj_arena_chunks(enum gt_pool pool)
 	return pools[pool].layout.count;
 }
 
+struct gt_chunk *inj_chunk_at(enum gt_pool pool, uint32_t number)
+{
+	return pool_table(pool) + number;
+}
+
 bool inj_arena_attach(void)
 {
 	return atomic_load_explicit(&pools[GT_POOL_CUPTI].backed, memory_order_relaxed) ||

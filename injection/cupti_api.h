@@ -87,6 +87,12 @@ void inj_activity_yield(void);
 /* Take what is complete; forced: also what is not. Counts CUPTI's losses. */
 void inj_activity_flush(bool forced);
 
+/*
+ * Tell the collector the names of kernels in buffers that CUPTI still holds, for it to read them
+ * where they are. On one thread at a time.
+ */
+void inj_activity_name_held(void);
+
 /* A buffer was asked for: the GPU has something to do. */
 bool inj_activity_seen(void);
 

@@ -88,6 +88,9 @@ bool inj_arena_keeps_up(void);
 /* The number of chunks of this pool. */
 uint32_t inj_arena_chunks(enum gt_pool pool);
 
+/* The one of this number. One that was never taken has the seq 0. */
+struct gt_chunk *inj_chunk_at(enum gt_pool pool, uint32_t number);
+
 /* Make some more of this pool's chunks ready. false when there are none left, or no memory. */
 bool inj_arena_grow(enum gt_pool pool);
 

@@ -65,6 +65,8 @@ static void cupti_off(void)
 		inj_log(GT_LOG_DEBUG, "CUPTI is switched off in the middle of a launch");
 	inj_activity_off();
 	inj_quiet_end();
+	if (ctl->stopped) /* nobody is there any more to name them when they are handed out */
+		inj_activity_name_held();
 	inj_launches_off();
 	atomic_store_explicit(&inj_live.on, 0, memory_order_relaxed);
 }

@@ -13,9 +13,6 @@ enum {
 	KIND_GRAPH_TRACE = 51,
 };
 
-/* In the kind of a record whose buffer CUPTI has not handed over (measured with 13.0). */
-#define KIND_HELD (UINT32_C(1) << 31)
-
 /* Sizes of the oldest layout each decoder below can read. */
 #define KERNEL_BYTES      144 /* Kernel4 */
 #define MEMCPY_BYTES      64
@@ -199,7 +196,7 @@ int gt_record_next(struct gt_record_cursor *cur, struct gt_record *ret)
 	if (left < 8)
 		return 0;
 	memcpy(&kind, cur->pos, sizeof(kind));
-	kind &= ~KIND_HELD;
+	kind &= ~GT_KIND_HELD;
 	if (!kind)
 		return 0;
 	if (kind >= GT_KIND_MAX || !cur->record_bytes[kind])

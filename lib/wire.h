@@ -83,6 +83,8 @@ enum gt_step_source { GT_STEP_SOURCES(GT_STEP_DEFINE) GT_STEP_SOURCE_MAX };
 
 /* CUpti_ActivityKind values the size table covers; CUPTI 13.0 defines up to 55. */
 #define GT_KIND_MAX 64
+/* In the kind of a record whose buffer CUPTI has not handed over (measured with 13.0). */
+#define GT_KIND_HELD (UINT32_C(1) << 31)
 
 struct gt_msg_hello {
 	struct gt_msg_hdr hdr;

@@ -1,7 +1,7 @@
 """Tracing that is stopped: between windows, within one, before the first."""
 
 from harness import check, check_equal, each
-from on_demand import (ask, expect_whole, files, running, session, sessions, steps_of, wait_for, wait_for_files,
+from on_demand import (ask, endless, expect_whole, files, running, session, sessions, steps_of, wait_for, wait_for_files,
                        wait_for_steps)
 
 
@@ -25,8 +25,8 @@ def test_stop(case):
     expect_whole(case.finish(process).trace('train-rank0-cycle1.trace.json.gz'))
 
 
-def stopped_in_window(case, faults):
-    with running(case, ['--on-demand'], faults=faults) as process:
+def stopped_in_window(case, faults, command=None):
+    with running(case, ['--on-demand'], command, faults=faults) as process:
         wait_for_steps(case)
         first = steps_of(ask(case, 'trigger', '--active', 100000)[1])[0]
         # A whole step, so that all that a step does is in it; gtrace may see later than ps that it is.
@@ -48,6 +48,12 @@ def test_stop_within_a_window(case, faults):
     """It ends at this step, and is complete up to there: work in flight is waited for."""
     trace = expect_whole(stopped_in_window(case, faults))
     check([e for e in trace.gpu() if e['name'].startswith('void adam_update<')], 'names of kernels')
+
+
+def test_stop_before_a_buffer_is_full(case):
+    """What CUPTI still holds is read where it is, and the names of its kernels are known."""
+    command = endless(case, step_us=20000)
+    expect_whole(stopped_in_window(case, 'in_place,late=30ms', command))
 
 
 def test_stop_with_long_work_in_flight(case):

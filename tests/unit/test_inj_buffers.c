@@ -113,6 +113,63 @@ static void names_in_place(void **state)
 	inj_chunk_done(chunk, 0);
 }
 
+/* The events that this thread wrote since then of this type; *last is the last of them. */
+static unsigned int events_since(uint32_t pos, enum gt_event_type type, struct gt_ev_name *last)
+{
+	unsigned int count = 0;
+	struct gt_ev ev;
+
+	for (; pos < inj_self->pos; pos += ev.size_bytes) {
+		memcpy(&ev, inj_self->data + pos, sizeof(ev));
+		if (ev.type != type)
+			continue;
+		memcpy(last, inj_self->data + pos, sizeof(*last));
+		count++;
+	}
+	return count;
+}
+
+/* Of kernels that may be in flight: the record stays as it is. */
+static void names_of_held_records(void **state)
+{
+	static const char name[] = "held";
+	/* Not written so far, a number, and what must not be followed. */
+	static const uintptr_t bad[] = { 0, 7, GT_NAME_PTR_MIN, UINT64_C(0x7000000000000000) };
+	const CUpti_ActivityMemcpy6 copy = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY };
+	uint32_t kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL | GT_KIND_HELD, begin;
+	size_t size, pos = sizeof(copy);
+	char *buffer = get_buffer(&size), *before = malloc(size);
+	struct gt_chunk *chunk = inj_chunk_of(GT_POOL_CUPTI, buffer);
+	struct gt_ev_name pointer;
+
+	(void)state;
+	memcpy(buffer, &copy, sizeof(copy));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		put_kernel(buffer + pos, (const char *)bad[i]);
+		memcpy(buffer + pos, &kind, sizeof(kind));
+		pos += sizeof(CUpti_ActivityKernel10);
+	}
+	put_kernel(buffer + pos, name);
+	memcpy(buffer + pos, &kind, sizeof(kind));
+	memcpy(before, buffer, size);
+
+	inj_intern("any", 3); /* there is a chunk for events */
+	begin = inj_self->pos;
+	inj_activity_name_held();
+	assert_memory_equal(buffer, before, size);
+	assert_int_equal(chunk->state, GT_CHUNK_BUSY);
+	assert_int_equal(events_since(begin, GT_EV_POINTER, &pointer), 1);
+	assert_int_equal(pointer.ref, (uintptr_t)name);
+	assert_int_equal(pointer.name_id, inj_intern(name, strlen(name)));
+
+	begin = inj_self->pos;
+	inj_activity_name_held();
+	assert_int_equal(inj_self->pos, begin);
+	memset(buffer, 0, GT_CUPTI_CHUNK);
+	inj_chunk_done(chunk, 0);
+	free(before);
+}
+
 static void unknown_records_end_the_walk(void **state)
 {
 	const uint32_t alien = 200;
@@ -296,10 +353,15 @@ static int create(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_in_place),    cmocka_unit_test(unknown_records_end_the_walk),
-		cmocka_unit_test(nothing_in_it),     cmocka_unit_test(no_chunk_is_free),
-		cmocka_unit_test(buffers_of_others), cmocka_unit_test(records_in_buffers_of_others),
-		cmocka_unit_test(after_the_end),     cmocka_unit_test(kinds),
+		cmocka_unit_test(names_of_held_records),
+		cmocka_unit_test(names_in_place),
+		cmocka_unit_test(unknown_records_end_the_walk),
+		cmocka_unit_test(nothing_in_it),
+		cmocka_unit_test(no_chunk_is_free),
+		cmocka_unit_test(buffers_of_others),
+		cmocka_unit_test(records_in_buffers_of_others),
+		cmocka_unit_test(after_the_end),
+		cmocka_unit_test(kinds),
 	};
 
 	return cmocka_run_group_tests(tests, create, NULL);

@@ -138,6 +138,10 @@ void inj_activity_off(void)
 {
 }
 
+void inj_activity_name_held(void)
+{
+}
+
 void inj_activity_end_graphs(void)
 {
 	whole_graphs = false;
