@@ -144,7 +144,7 @@ static void prepare(struct run *run)
 		gt_signals_release(&run->signals);
 		leave_untraced(run, &err);
 	}
-	if (gt_witness_start(&run->witness, &err) < 0) {
+	if (gt_witness_start(&run->witness, &run->sockdir, &err) < 0) {
 		gt_sockdir_close(&run->sockdir);
 		gt_signals_release(&run->signals);
 		leave_untraced(run, &err);

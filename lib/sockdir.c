@@ -68,9 +68,14 @@ int gt_sockdir_open(struct gt_sockdir *ret, const char *const *bases, size_t cou
 	return rc;
 }
 
+void gt_sockdir_remove(const struct gt_sockdir *sockdir)
+{
+	unlink(sockdir->path);
+	rmdir(sockdir->dir);
+}
+
 void gt_sockdir_close(struct gt_sockdir *sockdir)
 {
 	close(sockdir->listen_fd);
-	unlink(sockdir->path);
-	rmdir(sockdir->dir);
+	gt_sockdir_remove(sockdir);
 }

@@ -35,4 +35,7 @@ int gt_sockdir_open(struct gt_sockdir *ret, const char *const *bases, size_t cou
 /* Close the socket and remove it with its directory. */
 void gt_sockdir_close(struct gt_sockdir *sockdir);
 
+/* The same in another process, which has not the socket. */
+void gt_sockdir_remove(const struct gt_sockdir *sockdir);
+
 #endif

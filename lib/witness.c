@@ -56,7 +56,7 @@ static void change_name(void)
 
 /* The whole life of the witness: it ends when gtrace, whatever way it ended, let go of the socket.
  */
-static void __attribute__((noreturn)) testify(int fd)
+static void __attribute__((noreturn)) testify(int fd, const struct gt_sockdir *sockdir)
 {
 	struct gt_witness_answer answer;
 
@@ -66,6 +66,8 @@ static void __attribute__((noreturn)) testify(int fd)
 		if (send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
 			break;
 	}
+	if (sockdir)
+		gt_sockdir_remove(sockdir);
 	_exit(0);
 }
 
@@ -89,7 +91,7 @@ static void close_others(void)
 		closedir(dir);
 }
 
-int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
+int gt_witness_start(struct gt_witness *ret, const struct gt_sockdir *sockdir, struct gt_err *err)
 {
 	int fds[2], saved;
 	pid_t pid;
@@ -109,7 +111,7 @@ int gt_witness_start(struct gt_witness *ret, struct gt_err *err)
 		if (dup2(fds[1], 0) < 0)
 			_exit(1);
 		close_others();
-		testify(0);
+		testify(0, sockdir);
 	}
 	close(fds[1]);
 	*ret = (struct gt_witness){ .pid = pid, .fd = fds[0] };

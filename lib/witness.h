@@ -3,13 +3,15 @@
  *
  * A signal sent to the group has reached the target already and must not be sent to it again; one
  * sent to gtrace alone must. The witness is a child in the same group that does nothing but
- * collect the signals it gets, and answers questions about them.
+ * collect the signals it gets, and answers questions about them. It outlives gtrace's being killed,
+ * and removes then what gtrace has to leave behind.
  */
 #ifndef GT_WITNESS_H
 #define GT_WITNESS_H
 
 #include "base.h"
 #include "err.h"
+#include "sockdir.h"
 
 #include <signal.h>
 #include <sys/types.h>
@@ -30,8 +32,11 @@ struct gt_witness_answer {
 	bool seen;                   /* the witness got that signal, too (and now forgets it) */
 };
 
-/* Fork the witness. All signals are to be blocked here already. 0 or -errno. */
-int gt_witness_start(struct gt_witness *ret, struct gt_err *err);
+/*
+ * Fork the witness. All signals are to be blocked here already. sockdir: what it removes when
+ * gtrace is killed; NULL: nothing. 0 or -errno.
+ */
+int gt_witness_start(struct gt_witness *ret, const struct gt_sockdir *sockdir, struct gt_err *err);
 
 /* Ask; the answer is to be read from fd later. 0 or -errno (-EPIPE: the witness is gone). */
 int gt_witness_ask(struct gt_witness *witness, const struct gt_witness_mark *mark);

@@ -71,7 +71,7 @@ static void start_with(void (*body)(int fd))
 
 	assert_int_equal(setpgid(0, 0), 0);
 	assert_int_equal(gt_signals_init(&signals, NULL), 0);
-	assert_int_equal(gt_witness_start(&witness, NULL), 0);
+	assert_int_equal(gt_witness_start(&witness, NULL, NULL), 0);
 	assert_int_equal(pipe(fds), 0);
 	memset(&target, 0, sizeof(target));
 	target.signals = &signals;

@@ -23,7 +23,7 @@ static int start(void **state)
 	(void)state;
 	if (setpgid(0, 0) < 0) /* a group of our own: nobody else is signalled */
 		return -1;
-	return gt_signals_init(&signals, NULL) < 0 || gt_witness_start(&witness, NULL) < 0;
+	return gt_signals_init(&signals, NULL) < 0 || gt_witness_start(&witness, NULL, NULL) < 0;
 }
 
 static int stop(void **state)
@@ -150,7 +150,7 @@ static bool starts_without(struct gt_witness *ret)
 	struct pollfd end = { .events = POLLIN };
 	int fds[2];
 
-	if (pipe(fds) < 0 || gt_witness_start(ret, NULL) < 0)
+	if (pipe(fds) < 0 || gt_witness_start(ret, NULL, NULL) < 0)
 		return false;
 	close(fds[1]);
 	end.fd = fds[0];
