@@ -159,10 +159,10 @@ static void on_signal(uv_poll_t *poll, int status, int events)
 			reap(target);
 		else if (target->taken && target->taken(target, (int)info.ssi_signo))
 			continue;
-		else if (target->over)
-			target->interrupted(target, (int)info.ssi_signo);
-		else
+		else if (!target->over)
 			question_signal(target, &info);
+		else if (gt_signals_is_end((int)info.ssi_signo)) /* not a terminal's new size */
+			target->interrupted(target, (int)info.ssi_signo);
 	}
 }
 

@@ -279,6 +279,22 @@ static void after_the_end(void **state)
 	assert_int_equal(interrupted_by, SIGINT);
 }
 
+/* A terminal of another size, a job that goes on: nobody means an end by these. */
+static void no_end_after_the_end(void **state)
+{
+	static const int signos[] = { SIGWINCH, SIGCONT, SIGURG };
+
+	(void)state;
+	kill(getpid(), END);
+	run_until_ended();
+	interrupted_by = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(signos); i++)
+		kill(getpid(), signos[i]);
+	for (int i = 0; i < 3; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(interrupted_by, 0);
+}
+
 /* A program that signals its parent means whoever started gtrace, not itself. */
 static void signal_parent(int fd)
 {
@@ -375,6 +391,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stopped_witness, start, stop),
 		cmocka_unit_test_setup_teardown(more_than_it_can_ask_for, start, stop),
 		cmocka_unit_test_setup_teardown(after_the_end, start, stop),
+		cmocka_unit_test_setup_teardown(no_end_after_the_end, start, stop),
 		cmocka_unit_test(from_the_target),
 		cmocka_unit_test(fatal_signal),
 		cmocka_unit_test(job_control),
