@@ -321,8 +321,9 @@ void gt_client_stop(struct gt_client *client, const char *by)
 		return;
 	client->stopping = true;
 	client->stopped_ms = uv_now(client->loop);
+	client->stopped_ns = gt_clock_ns(CLOCK_REALTIME);
 	if (client->recorder) {
-		gt_recorder_stop(client->recorder, by, gt_clock_ns(CLOCK_REALTIME));
+		gt_recorder_stop(client->recorder, by, client->stopped_ns);
 		if (client->fd >= 0 && !gt_message_send(client->fd, GT_MSG_STOP, 0))
 			gt_recorder_wake(client->recorder);
 	} else {

@@ -74,7 +74,9 @@ static void take_phase(struct gt_client *client, const struct gt_msg_phase *phas
 		client->info.awaited.active = 0;
 	gt_recorder_phase(client->recorder, phase);
 	client->kicked = true;
-	client->gone |= client->stopping && phase->what == GT_WHAT_OFF;
+	/* One from before it was told is that of another window. */
+	client->gone |= client->stopping && phase->what == GT_WHAT_OFF &&
+			phase->time_ns >= client->stopped_ns;
 	client->config->ops->phase(client->config->ctx, &client->info, phase);
 }
 

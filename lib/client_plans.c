@@ -50,8 +50,18 @@ void gt_client_take_answer(struct gt_client *client, const struct gt_msg_phase *
 	client->config->answered(client->config->owner, client);
 }
 
+/* Have the recorder know what became of the plan that it knows of. */
+static void decide(struct gt_client *client)
+{
+	client->plan_decided = false;
+	gt_recorder_decide(client->recorder, client->plan_commit);
+	client->info.plans = *gt_recorder_plans(client->recorder);
+}
+
 void gt_client_drop_plan(struct gt_client *client)
 {
+	if (client->plan_decided) /* it may have lived to the end of its window */
+		decide(client);
 	if (client->info.plan_state == GT_PLAN_NONE)
 		return;
 	client->info.plan_state = GT_PLAN_NONE;
@@ -61,9 +71,7 @@ void gt_client_drop_plan(struct gt_client *client)
 void gt_client_follow_plans(struct gt_client *client)
 {
 	if (client->plan_decided) {
-		client->plan_decided = false;
-		gt_recorder_decide(client->recorder, client->plan_commit);
-		client->info.plans = *gt_recorder_plans(client->recorder);
+		decide(client);
 		if (!client->plan_commit && client->fd >= 0)
 			gt_message_send(client->fd, GT_MSG_CANCEL, client->plan_was.cycle);
 		gt_recorder_wake(client->recorder);

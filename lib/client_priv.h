@@ -22,6 +22,7 @@ struct gt_client {
 	struct gt_recorder_config recorder_config;
 	uint64_t connected_ms;
 	uint64_t stopped_ms;
+	uint64_t stopped_ns; /* likewise, by CLOCK_REALTIME */
 	uint64_t flushed_ms;
 	uint64_t drained_cycles; /* so many have every record */
 	uint64_t drained_told;   /* so many the process knows of */

@@ -230,7 +230,7 @@ bool gt_collector_is_complete(const struct gt_collector *collector)
 
 	for (i = 0; i < collector->client_count; i++) {
 		info = gt_client_info(collector->clients[i]);
-		if (!info->step && !info->files)
+		if (!gt_client_step(collector->clients[i]) && !info->files)
 			continue;
 		if (!info->files || info->open_cycle ||
 		    (info->phase != GT_PHASE_OVER && !info->bounded))

@@ -77,6 +77,7 @@ void gt_recorder_hold(struct gt_recorder *rec, const struct gt_plan *plan)
 
 void gt_recorder_decide(struct gt_recorder *rec, bool commit)
 {
+	fake.plans_committed += commit;
 	if (commit)
 		gt_plans_add(&rec->plans, &rec->held);
 	fake.held = false;

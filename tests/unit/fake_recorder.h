@@ -18,6 +18,7 @@ struct fake_recorder {
 	uv_sem_t *leave;   /* and waits for this */
 	/* what happened */
 	int phases, devices, drains, finishes, frees, wakes;
+	int plans_committed;
 	bool held;        /* by a plan that is not decided on */
 	int alive;        /* recorders */
 	uint32_t rank;    /* the last one told */

@@ -1,4 +1,5 @@
 #include "base.h"
+#include "clock.h"
 #include "peer.h"
 
 #include <setjmp.h>
@@ -52,6 +53,7 @@ void peer_send_phase(int fd, uint32_t what)
 	const struct gt_msg_phase phase = {
 		.hdr = PEER_HDR(GT_MSG_PHASE, sizeof(phase)),
 		.what = what,
+		.time_ns = gt_clock_ns(CLOCK_REALTIME),
 		.cupti_version = 130001,
 	};
 

@@ -14,8 +14,8 @@ $(O)/tests/test_inj_window: tests/unit/test_inj_window.c tests/unit/in_child.h \
 		$(filter %.c %.o %.a,$^) -lcmocka $(TEST_LIBS)
 
 # Clients and the collector, between scripted peers and a recorder that does as it is told.
-CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_client_plans test_trigger \
-	test_collector)
+CLIENT_TESTS = $(addprefix $(O)/tests/,test_client test_client_bad test_client_order \
+	test_client_plans test_trigger test_collector)
 $(CLIENT_TESTS): $(O)/tests/%: tests/unit/%.c $(addprefix tests/unit/,fake_recorder.c peer.c \
 		client_owner.c fake_recorder.h peer.h client_owner.h) $(O)/libgtrace.a
 	@mkdir -p $(@D)

@@ -306,6 +306,40 @@ static void complete_without_steps(void **state)
 	assert_true(gt_collector_is_complete(&collector));
 }
 
+/* The drain of the second one takes long, while it comes as far as the first one. */
+static void not_complete_while_one_is_read(void **state)
+{
+	struct gt_recorder_closed closed = { .cycle = 1, .complete = true };
+	uv_sem_t entered, leave;
+	int drained;
+	bool early;
+
+	(void)state;
+	add_peers(2);
+	run_until(&seen.drained, 2);
+	uv_sem_init(&entered, 0);
+	uv_sem_init(&leave, 0);
+	fake.entered = &entered;
+	fake.leave = &leave;
+	for (int i = 0; i < 2; i++)
+		while (uv_sem_trywait(&entered))
+			uv_run(&loop, UV_RUN_NOWAIT);
+	fake.entered = NULL;
+	drained = seen.drained;
+	fake_recorder_say((struct gt_recorder_report){
+		.step = 9, .phase = GT_PHASE_OVER, .closed = &closed, .closed_count = 1 });
+	uv_sem_post(&leave); /* one of them */
+	run_until(&seen.drained, drained + 1);
+	assert_int_equal(gt_client_step(collector.clients[0]), 9);
+	assert_int_equal(gt_client_step(collector.clients[1]), 9);
+	early = gt_collector_is_complete(&collector);
+	uv_sem_post(&leave);
+	run_until(&seen.drained, drained + 4);
+	assert_true(gt_collector_is_complete(&collector));
+	/* Or 'gtrace run --then stop' ends the job, whose other file is not complete. */
+	assert_false(early);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void)
@@ -318,6 +352,7 @@ int main(void)
 		TEST(out_of_descriptors),
 		TEST(leader_and_completeness),
 		TEST(complete_without_steps),
+		TEST(not_complete_while_one_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
