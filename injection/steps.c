@@ -219,14 +219,28 @@ static bool phase_changes(uint32_t from, uint32_t to)
 	return a.armed != b.armed || a.phase != b.phase || a.cycle != b.cycle;
 }
 
+/*
+ * Who sees it sees all events of this thread before it. Another thread may have made a newer mark,
+ * and told of it, since this one counted: the last word is what rules.
+ */
+static void tell_step(void)
+{
+	uint64_t told, word = atomic_load(&ruling);
+
+	do {
+		told = word;
+		atomic_store(&inj_arena->step_source, RULING_SOURCE(told));
+		atomic_store(&inj_arena->step, RULING_STEP(told));
+		word = atomic_load(&ruling);
+	} while ((word ^ told) & ~RULING_FROZEN);
+}
+
 /* The program is in this step now, by this source. */
 static void enter_step(uint32_t step, enum gt_step_source source)
 {
 	struct gt_ev_step *ev;
 
-	atomic_store_explicit(&inj_arena->step_source, source, memory_order_relaxed);
-	/* Who sees it sees all events of this thread before it. */
-	atomic_store_explicit(&inj_arena->step, step, memory_order_release);
+	tell_step();
 	ev = inj_reserve(GT_EV_STEP, sizeof(*ev));
 	if (!ev)
 		return;
