@@ -26,7 +26,7 @@
 #define SEND_WAIT_MS     20
 #define DEVICES_FIRST_MS 20 /* first try to ask for the GPUs; the next after twice the time */
 
-enum attach_state { ATTACH_NONE, ATTACH_OK, ATTACH_FAILED };
+enum attach_state { ATTACH_NONE, ATTACH_BEGUN, ATTACH_OK, ATTACH_FAILED };
 
 /* Asked for or told by other threads. */
 static _Atomic uint32_t yields;
@@ -145,7 +145,7 @@ static void follow_attach(void)
 	static bool followed;
 	uint32_t state = atomic_load_explicit(&attach_state, memory_order_acquire);
 
-	if (followed || state == ATTACH_NONE)
+	if (followed || state <= ATTACH_BEGUN)
 		return;
 	followed = true;
 	ctl->attached = state == ATTACH_OK;
@@ -229,16 +229,29 @@ static bool is_last_thread(void)
 	       !stat("/proc/self/task", &threads) && threads.st_nlink == LINKS_OF_TWO;
 }
 
+static bool is_attaching(void)
+{
+	return atomic_load_explicit(&attach_state, memory_order_acquire) == ATTACH_BEGUN;
+}
+
+/* None will begin any more, and none is under way. */
+static bool end_attaching(void)
+{
+	uint32_t none = ATTACH_NONE;
+
+	return atomic_compare_exchange_strong(&attach_state, &none, ATTACH_FAILED) ||
+	       none != ATTACH_BEGUN;
+}
+
 static void *control_main(void *arg)
 {
-	uint32_t request, handled, wait_ms;
-	bool last = false;
+	uint32_t request, seen, wait_ms, handled = 0;
+	bool attaching, last = false;
 
 	(void)arg;
-	for (handled = 0;; handled = request) {
+	for (seen = 0;; seen = request) {
 		request = atomic_load(&inj_arena->request);
-		last = request == handled &&
-		       is_last_thread(); /* whoever asks for something lives */
+		last = request == seen && is_last_thread(); /* whoever asks for something lives */
 		if (last)
 			atomic_store_explicit(&exiting, 1, memory_order_relaxed);
 		if (atomic_load_explicit(&exiting, memory_order_relaxed)) {
@@ -247,16 +260,21 @@ static void *control_main(void *arg)
 			inj_window_finish(inj_now_ms() + EXIT_DRAIN_MS, read_messages);
 			break;
 		}
+		attaching = is_attaching();
 		wait_ms = turn();
-		if (ctl->stopped && !ctl->on) {
+		/* What is being switched on is to be switched off again. */
+		if (ctl->stopped && !ctl->on && end_attaching()) {
 			inj_tell(GT_WHAT_OFF, ctl->cycle, 0);
 			break;
 		}
-		inj_control_next(request, wait_ms);
+		/* A profiler that begins waits also for what is being switched on. */
+		if (!ctl->yielded || !attaching)
+			handled = request;
+		inj_control_next(handled, request, wait_ms);
 	}
 	if (ctl->stopped)
 		atomic_store_explicit(&inj_live.alive, 0, memory_order_relaxed);
-	inj_control_next(request, 0);
+	inj_control_next(request, request, 0);
 	/* Not to end beside the process: leak checkers would see a thread that is half gone. */
 	while (!ctl->stopped && !last)
 		pause();
@@ -321,6 +339,10 @@ static enum attach_state attach(void)
 
 void inj_control_attach(void)
 {
+	uint32_t none = ATTACH_NONE;
+
+	if (!atomic_compare_exchange_strong(&attach_state, &none, ATTACH_BEGUN))
+		return;
 	atomic_store_explicit(&attach_state, attach(), memory_order_release);
 	inj_control_post();
 }

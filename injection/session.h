@@ -142,8 +142,9 @@ uint32_t inj_control_post(void);
 /* Wait until the control thread has dealt with what was posted, timeout_ms at most. */
 bool inj_control_wait(uint32_t ticket, uint32_t timeout_ms);
 
-/* The control thread: what was posted up to here is dealt with; wait for more. */
-void inj_control_next(uint32_t handled, uint32_t timeout_ms);
+/* The control thread: what was posted up to 'handled' is dealt with; wait for more than was seen.
+ */
+void inj_control_next(uint32_t handled, uint32_t seen, uint32_t timeout_ms);
 
 uint64_t inj_now_ms(void); /* CLOCK_MONOTONIC */
 

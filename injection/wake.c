@@ -55,9 +55,9 @@ bool inj_control_wait(uint32_t ticket, uint32_t timeout_ms)
 	return (int32_t)(done - ticket) >= 0;
 }
 
-void inj_control_next(uint32_t handled, uint32_t timeout_ms)
+void inj_control_next(uint32_t handled, uint32_t seen, uint32_t timeout_ms)
 {
 	if (atomic_exchange(&inj_live.done, handled) != handled)
 		futex_wake(&inj_live.done);
-	futex_wait(&inj_arena->request, handled, timeout_ms);
+	futex_wait(&inj_arena->request, seen, timeout_ms);
 }

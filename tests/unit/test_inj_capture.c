@@ -15,7 +15,7 @@ static void *control(void *arg)
 		uint32_t request = atomic_load(&inj_arena->request);
 
 		atomic_store(&inj_live.armed, 1);
-		inj_control_next(request, 1000);
+		inj_control_next(request, request, 1000);
 	}
 	return arg;
 }

@@ -1,0 +1,57 @@
+"""What comes while the program's first cuInit(), in which CUPTI is switched on, is under way."""
+
+import os
+
+from harness import check_equal
+from on_demand import ask
+
+# The thread sleeps in cuptiActivityEnable(), when the callbacks are gtrace's already.
+IN_CUINIT = '''
+import ctypes, os, sys, threading, time
+gtrace = ctypes.CDLL(os.environ['GTRACE_INJECTION'])
+assert gtrace.gtrace_inject_start(4) == 1
+thread = threading.Thread(target=ctypes.CDLL('libcuda.so.1').cuInit, args=[0])
+thread.start()
+def asleep():
+    with open('/proc/self/maps') as maps, open(f'/proc/self/task/{thread.native_id}/stat') as stat:
+        return 'libcupti' in maps.read() and stat.read().rpartition(')')[2].split()[0] == 'S'
+while not asleep():
+    pass
+def subscribe():
+    cupti, subscriber = ctypes.CDLL('libcupti.so.13'), ctypes.c_void_p()
+    heard = ctypes.CFUNCTYPE(None)(lambda: None)
+    result = cupti.cuptiSubscribe(ctypes.byref(subscriber), heard, None)
+    return cupti.cuptiUnsubscribe(subscriber) if result == 0 else result
+'''
+
+
+def environment(case):
+    return {'GTRACE_LIBCUPTI': os.path.join(case.simgpu, 'libcupti.so.13')}
+
+
+def test_stop_in_cuinit(case):
+    """What is being switched on is switched off again: CUPTI is the program's."""
+    tell_fd, told_fd = os.pipe()
+    script = IN_CUINIT + ('os.write(int(sys.argv[1]), b"1")\n'
+                          'thread.join()\n'
+                          'end = time.monotonic() + 20\n'
+                          'while subscribe() and time.monotonic() < end:\n'
+                          '    pass\n'
+                          'print("subscribe", subscribe())\n')
+    command = [*case.python(), '-c', script, str(told_fd)]
+    with case.started(['--step-source', 'none'], command, pass_fds=[told_fd], faults='slow_enable=800ms',
+                      env=environment(case)) as process:
+        os.close(told_fd)
+        with os.fdopen(tell_fd) as tell:
+            tell.read(1)
+        ask(case, 'stop')
+        result = case.finish(process)
+    check_equal(result.stdout, 'subscribe 0\n', 'the slot')
+
+
+def test_profiler_begins_in_cuinit(case):
+    """It waits until what is being switched on is off again."""
+    script = IN_CUINIT + ('gtrace.gtrace_inject_yield()\n'
+                          'print("subscribe", subscribe())\n')
+    result = case.gtrace([], [*case.python(), '-c', script], faults='slow_enable=800ms', env=environment(case))
+    check_equal(result.stdout, 'subscribe 0\n', 'the slot')
