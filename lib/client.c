@@ -11,6 +11,7 @@
 #define HELLO_WITHIN_MS 10000 /* a connection without a HELLO is closed after this time */
 #define FLUSH_EVERY_MS  100   /* so much of an open window is lost when gtrace is killed */
 #define STOP_WITHIN_MS  1000  /* a process that was told to stop is not waited for longer */
+#define LOOKS_MAX       8     /* for one drain, of a process that says something all the time */
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
@@ -161,13 +162,32 @@ static void after_work(uv_work_t *request, int status)
 	gt_client_advance(client);
 }
 
+/*
+ * See what is in the arena at a moment when every message that was sent before it has been read,
+ * and none that was sent after it. So a drain knows of a profiler that came before what it reads,
+ * and where a window's end was told, it reads all of the window. false: the process is gone.
+ */
+static bool look(struct gt_client *client)
+{
+	int tries = 0;
+
+	while (!client->gone && tries++ < LOOKS_MAX) {
+		gt_recorder_look(client->recorder);
+		if (client->fd < 0 || !gt_client_read(client))
+			break;
+	}
+	return !client->gone;
+}
+
 void gt_client_advance(struct gt_client *client)
 {
 	uint64_t now_ms = uv_now(client->loop);
+	bool looked;
 
 	if (client->busy || client->released)
 		return;
 	client->gone |= (client->replaced || client->stopping) && client->fd < 0;
+	looked = client->recorder && client->kicked && look(client);
 	if (client->gone && client->fd >= 0)
 		gt_client_read(client); /* what it sent before its end */
 	if (client->gone)
@@ -176,7 +196,7 @@ void gt_client_advance(struct gt_client *client)
 		release(client);
 		return;
 	}
-	if (!client->recorder || !(client->gone || client->kicked))
+	if (!client->gone && !looked)
 		return;
 	if (!client->gone)
 		gt_client_follow_plans(client);

@@ -158,7 +158,7 @@ static bool has_executed(pid_t pid)
 	return any && !arena;
 }
 
-void gt_client_read(struct gt_client *client)
+bool gt_client_read(struct gt_client *client)
 {
 	union gt_message msg;
 	struct gt_err err;
@@ -179,4 +179,5 @@ void gt_client_read(struct gt_client *client)
 	} else if (rc < 0) {
 		refuse(client, &err);
 	}
+	return i > 1 || rc > 0;
 }

@@ -56,8 +56,11 @@ void gt_client_close_socket(struct gt_client *client);
 
 /* ---- client_messages.c ---- */
 
-/* Take what has come. A process that breaks the protocol is said, and no longer traced. */
-void gt_client_read(struct gt_client *client);
+/*
+ * Take what has come: false when nothing has. A process that breaks the protocol is said, and no
+ * longer traced.
+ */
+bool gt_client_read(struct gt_client *client);
 
 /* ---- client_plans.c ---- */
 

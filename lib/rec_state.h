@@ -150,9 +150,11 @@ struct gt_recorder {
 	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
 	struct gt_arena *arena;
-	struct gt_arena_state state;      /* as this drain found it */
+	struct gt_arena_state state;      /* as the look before this drain found it */
 	struct gt_arena_state before;     /* as the one before did */
-	struct gt_arena_chunk *chunks[3]; /* room for lists: records, events, names */
+	struct gt_arena_chunk *chunks[3]; /* lists: records, events, names */
+	size_t chunk_counts[2];           /* of the first two, as that look found them */
+	bool looked;                      /* and no drain has been since */
 	bool backlog;                     /* this drain left records unread */
 	bool one_thread;                  /* and all its events are of one thread */
 	struct gt_names names;

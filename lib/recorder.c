@@ -354,27 +354,22 @@ static bool knows_records(const struct gt_recorder *rec)
 }
 
 /*
- * Read what the arena holds. The order of the looks matters, since the target goes on writing:
- * DONE records, then how far events go, then all names. So a record's names, and what an event
- * refers to, are known when it is read. false: nothing but names is, because of a plan.
+ * Read what was listed, and behind it all names. So a record's names, and what an event refers to,
+ * are known when it is read. false: nothing but names is, because of a plan.
  */
-static bool read_arena(struct gt_recorder *rec, bool gone)
+static bool read_arena(struct gt_recorder *rec)
 {
 	struct record_chunks records = { .chunks = rec->chunks[RECORDS] };
-	size_t events;
 
-	if (gone || knows_records(rec))
-		records.count = gt_arena_list(rec->arena, GT_POOL_CUPTI, gone, records.chunks);
-	rec->backlog = !gone && records.count > CHUNKS_PER_DRAIN;
+	if (rec->gone || knows_records(rec))
+		records.count = rec->chunk_counts[RECORDS];
+	rec->backlog = !rec->gone && records.count > CHUNKS_PER_DRAIN;
 	if (rec->backlog)
 		records.count = CHUNKS_PER_DRAIN;
-	events = gt_arena_list(rec->arena, GT_POOL_EVENT, true, rec->chunks[EVENTS]);
 	read_names(rec);
-	/* What is listed is of steps up to the present one. */
-	if (rec->held.active && gt_arena_step(rec->arena) >= gt_plan_begin(&rec->held))
+	if (rec->held.active && rec->step_limit >= gt_plan_begin(&rec->held))
 		return false;
-	rec->step_limit = gt_arena_step(rec->arena);
-	read_events(rec, rec->chunks[EVENTS], events, &records);
+	read_events(rec, rec->chunks[EVENTS], rec->chunk_counts[EVENTS], &records);
 	if (rec->fallback)
 		read_calls(rec, &records);
 	while (records.next < records.count)
@@ -384,14 +379,30 @@ static bool read_arena(struct gt_recorder *rec, bool gone)
 
 /* ---- drains ---- */
 
+/*
+ * The order matters, since the target goes on writing: DONE records, then how far events go, then
+ * the step, which is that of the newest of them or a later one.
+ */
+void gt_recorder_look(struct gt_recorder *rec)
+{
+	if (!rec->looked)
+		rec->before = rec->state;
+	rec->looked = true;
+	gt_arena_state(rec->arena, &rec->state);
+	rec->chunk_counts[RECORDS] =
+		gt_arena_list(rec->arena, GT_POOL_CUPTI, rec->gone, rec->chunks[RECORDS]);
+	rec->chunk_counts[EVENTS] =
+		gt_arena_list(rec->arena, GT_POOL_EVENT, true, rec->chunks[EVENTS]);
+	rec->step_limit = gt_arena_step(rec->arena);
+}
+
 static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 {
 	rec->now_ns = now_ns;
 	rec->cached_valid = false;
-	rec->before = rec->state;
 	rec->closed_count = 0;
 	rec->drained = false;
-	gt_arena_state(rec->arena, &rec->state);
+	rec->looked = false;
 }
 
 static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report)
@@ -447,7 +458,7 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		return;
 	}
 	gt_windows_hold(rec);
-	if (read_arena(rec, false))
+	if (read_arena(rec))
 		gt_windows_advance(rec);
 	flush_windows(rec, flush_due);
 	end_drain(rec, report);
@@ -456,14 +467,15 @@ void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 void gt_recorder_finish(struct gt_recorder *rec, enum gt_end end, uint64_t now_ns,
 			struct gt_recorder_report *report)
 {
+	rec->gone = true;
+	gt_recorder_look(rec);
 	begin_drain(rec, now_ns);
 	rec->held.active = 0; /* it did not live to see the decision */
-	rec->gone = true;
 	rec->ended = end == GT_END_ORDERLY;
 	if (choose_mode(rec))
 		gt_windows_open_whole(rec);
 	gt_windows_hold(rec);
-	read_arena(rec, true);
+	read_arena(rec);
 	gt_windows_advance(rec);
 	gt_windows_finish(rec, end);
 	end_drain(rec, report);

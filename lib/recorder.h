@@ -113,8 +113,14 @@ bool gt_recorder_has_ended(const struct gt_recorder *rec);
 void gt_recorder_wake(const struct gt_recorder *rec);
 
 /*
- * Read what is new in the arena, free its chunks, write and flush the open trace when flush_due.
- * now_ns is CLOCK_REALTIME. When a trace cannot be written, the rest goes on without it.
+ * Note what is in the arena, for the next drain to read; in little time, between drains, and before
+ * messages are read: what is noted is then never newer than what the process has said of it.
+ */
+void gt_recorder_look(struct gt_recorder *rec);
+
+/*
+ * Read what was noted and is new in the arena, free its chunks, write and flush the open trace when
+ * flush_due. now_ns is CLOCK_REALTIME. When a trace cannot be written, the rest goes on without it.
  */
 void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,
 		       struct gt_recorder_report *report);

@@ -71,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		switch (data[1] % 8) {
 		case 0:
+			gt_recorder_look(rec);
 			gt_recorder_drain(rec, now_ns, data[1] & 8, &report);
 			now_ns += (uint64_t)data[1] * GT_NSEC_PER_MSEC * 4;
 			break;

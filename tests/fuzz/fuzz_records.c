@@ -85,7 +85,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ab_record(&ab, data, GT_MIN(size, (size_t)GT_CUPTI_CHUNK));
 	if (!(flags & BUSY))
 		ab_flush(&ab);
+	gt_recorder_look(rec);
 	gt_recorder_drain(rec, AB_MS(50), false, &report);
+	gt_recorder_look(rec);
 	gt_recorder_drain(rec, AB_MS(200), true, &report);
 	gt_recorder_finish(rec, flags & DIED, AB_MS(500), &report);
 	gt_recorder_free(rec);

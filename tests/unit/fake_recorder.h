@@ -17,7 +17,7 @@ struct fake_recorder {
 	uv_sem_t *entered; /* a drain tells that it has begun, */
 	uv_sem_t *leave;   /* and waits for this */
 	/* what happened */
-	int phases, devices, drains, finishes, frees, wakes;
+	int phases, devices, looks, drains, finishes, frees, wakes;
 	int plans_committed;
 	bool held;        /* by a plan that is not decided on */
 	int alive;        /* recorders */

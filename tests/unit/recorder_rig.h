@@ -97,6 +97,7 @@ static inline void launch_graph(uint32_t number, uint32_t correlation, uint32_t 
 
 static inline void drain(double ms)
 {
+	gt_recorder_look(rec);
 	gt_recorder_drain(rec, AB_MS(ms), false, &report);
 }
 

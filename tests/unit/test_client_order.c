@@ -52,6 +52,24 @@ static void off_from_before_the_stop(void **state)
 	assert_int_equal(fake.finishes, 1);
 }
 
+/* A drain knows what was said of that which it reads, and reads all of what was said to be over. */
+static void messages_before_a_drain(void **state)
+{
+	int phases, looks;
+
+	(void)state;
+	start_traced();
+	while (fake.drains != seen.drained)
+		uv_run(&loop, UV_RUN_ONCE);
+	phases = fake.phases;
+	looks = fake.looks;
+	send_phase(GT_WHAT_YIELD, 3, 0);
+	gt_client_tick(client);
+	assert_int_equal(fake.phases, phases + 1);
+	assert_int_equal(fake.looks, looks + 2);
+	owner_run_until(&seen.drained, fake.drains + 1);
+}
+
 /* ---- plans ---- */
 
 static const struct gt_plan plan = { .cycle = 2, .first_step = 40, .warmup = 1, .active = 3 };
@@ -101,6 +119,7 @@ static void ends_before_the_decision_is_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		OWNER_TEST(messages_before_a_drain),
 		OWNER_TEST(off_from_before_the_stop),
 		OWNER_TEST(ends_before_the_decision_is_followed),
 	};

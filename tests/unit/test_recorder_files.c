@@ -109,6 +109,7 @@ static void flushes(void **state)
 	ab_flush(&ab);
 	drain(22);
 	assert_int_equal(only_trace()->flushes, 0);
+	gt_recorder_look(rec);
 	gt_recorder_drain(rec, AB_MS(23), true, &report);
 	assert_int_equal(only_trace()->flushes, 1);
 	assert_false(only_trace()->health.complete);

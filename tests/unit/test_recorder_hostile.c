@@ -159,6 +159,7 @@ static void any_bytes(void **state)
 			spoil(rnd(30));
 			if (rnd(2))
 				any_message();
+			gt_recorder_look(rec);
 			gt_recorder_drain(rec, AB_MS(100 + rnd(5000)), rnd(2), &report);
 		}
 		if (rnd(4))
