@@ -97,13 +97,18 @@ static bool traces_graphs(void)
 	return sim_activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
-static bool listening(void)
+static bool on(void)
 {
 	const CUpti_CallbackId launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
 
-	return atomic_load(&settled) && sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
+	return sim_activity_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
 	       (wanted(CUPTI_CB_DOMAIN_DRIVER_API, launch) ||
 		sim_activity_on_call(CUPTI_CB_DOMAIN_DRIVER_API, launch));
+}
+
+static bool listening(void)
+{
+	return atomic_load(&settled) && on();
 }
 
 void sim_attach(void)
@@ -114,6 +119,7 @@ void sim_attach(void)
 		.work = sim_activity_work,
 		.resource = on_resource,
 		.traces_graphs = traces_graphs,
+		.on = on,
 		.listening = listening,
 		.synchronized = sim_activity_sync,
 	};

@@ -52,11 +52,11 @@ void simgpu_tools_changed(void)
 	pthread_mutex_unlock(&tools_lock);
 }
 
-static bool listening(void)
+static bool is_so(bool listening)
 {
 	const struct sim_tools *tools = sim_tools();
 
-	return tools && tools->listening();
+	return listening ? tools && tools->listening() : !tools || !tools->on();
 }
 
 void simgpu_wait_for_tools(int wanted)
@@ -67,7 +67,7 @@ void simgpu_wait_for_tools(int wanted)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 10;
 	pthread_mutex_lock(&tools_lock);
-	while (!err && listening() != (wanted != 0))
+	while (!err && !is_so(wanted != 0))
 		err = pthread_cond_timedwait(&tools_changed, &tools_lock, &end);
 	pthread_mutex_unlock(&tools_lock);
 }

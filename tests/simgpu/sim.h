@@ -127,19 +127,21 @@ struct sim_tools {
 	void (*work)(const struct sim_work *work);
 	void (*resource)(CUpti_CallbackIdResource cbid, CUpti_GraphData *graph);
 	bool (*traces_graphs)(void); /* is CUPTI_ACTIVITY_KIND_GRAPH_TRACE on? */
-	bool (*listening)(void);     /* kernels are recorded, and their launches told */
+	bool (*on)(void);            /* kernels are recorded, and their launches told */
+	bool (*listening)(void);     /* and the tool has done what it does then */
 	void (*synchronized)(const struct sim_call *call, uint32_t context, uint32_t stream,
 			     CUpti_ActivitySynchronizationType type, uint64_t start_ns);
 };
 
 void simgpu_set_tools(const struct sim_tools *tools);
 
-/* libcupti.so.13: what listening() says may have changed. */
+/* libcupti.so.13: what on() and listening() say may have changed. */
 void simgpu_tools_changed(void);
 
 /*
- * For programs, found by dlsym(): wait until a tool listens, or does not, 10 s at most. With it a
- * test knows that the tool's own threads have done what they have to, however busy the machine is.
+ * For programs, found by dlsym(): wait until a tool listens, or is off, 10 s at most. One that is
+ * on but does not listen yet is neither: for what was before it may still go off. With it a test
+ * knows that the tool's own threads have done what they have to, however busy the machine is.
  */
 void simgpu_wait_for_tools(int listening);
 
