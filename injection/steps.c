@@ -286,7 +286,8 @@ static void follow_phase(uint64_t old, uint64_t new)
 	/* A window that opens before it is switched on would miss its beginning. */
 	if (pos.phase == GT_PHASE_ACTIVE &&
 	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
-	    !inj_control_wait(ticket, ARM_WAIT_MS))
+	    !inj_control_wait(ticket, ARM_WAIT_MS) &&
+	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire)) /* its turn may last */
 		atomic_store_explicit(&inj_arena->late_step, (uint64_t)step + 1,
 				      memory_order_relaxed);
 }
