@@ -103,6 +103,14 @@ void gt_window_hear_close(struct gt_recorder *rec, struct gt_window *window)
 	window->told = true;
 }
 
+/* Not a window that began after it, whose steps were read first. */
+static bool is_of_yield(const struct gt_window *window, const struct gt_msg_phase *yield)
+{
+	if (yield->what == GT_WHAT_LEFT_OUT)
+		return window->id == yield->cycle;
+	return window->id == GT_WHOLE_ID || window->id <= yield->cycle;
+}
+
 void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 {
 	size_t i;
@@ -128,7 +136,7 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 		if (phase->what == GT_WHAT_CLOSE)
 			gt_window_hear_close(rec, window);
 		else if (!window->told && /* maybe closed already, by steps that were read first */
-			 (phase->what == GT_WHAT_YIELD || window->id == phase->cycle))
+			 is_of_yield(window, phase))
 			gt_window_hear_yield(window, phase);
 	}
 }

@@ -328,6 +328,31 @@ static void yields_heard_early(void **state)
 	assert_true(fake_traces[1].health.complete);
 }
 
+/* It was that slow when a later window had begun: of that window the profiler took nothing. */
+static void yield_heard_after_the_next_window(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .wait = 1, .active = 1 };
+	start();
+	steps_to(1);
+	ab_launch(&ab, MAIN, 1, 1, AB_MS(11));
+	ab_kernel(&ab, 1, AB_MS(12));
+	steps_to(3);
+	ab_launch(&ab, MAIN, 3, 2, AB_MS(31));
+	ab_kernel(&ab, 2, AB_MS(32));
+	steps_to(4);
+	ab_flush(&ab);
+	drain(40);
+	phase(GT_WHAT_YIELD, 0, 1, 15);
+	phase(GT_WHAT_CLOSE, 1, 4, 41);
+	drain(42);
+	finish(false, 50);
+	assert_int_equal(fake_count, 2);
+	assert_non_null(strstr(fake_traces[0].reason, "torch.profiler"));
+	assert_int_equal(fake_traces[1].gpu_count, 1);
+	assert_true(fake_traces[1].health.complete);
+}
+
 /* The profiler came after the window's last step: of the window only its last records can be
  * missing. */
 static void yields_after_the_end(void **state)
@@ -457,6 +482,7 @@ int main(void)
 		TEST(yields),
 		TEST(yield_heard_late),
 		TEST(yields_heard_early),
+		TEST(yield_heard_after_the_next_window),
 		TEST(yields_after_the_end),
 		TEST(falls_back_after_the_end),
 		TEST(left_out),
