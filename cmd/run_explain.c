@@ -125,7 +125,8 @@ void run_explain(const struct run_report *report, bool never_began)
 
 	if (!report->file_count && !report->said_failure && !report->said_left_out && !never_began)
 		explain_nothing(report);
-	else if (stepless)
+	else if (stepless &&
+		 !report->last_step) /* or they came when it was full, and no window did */
 		warn("no step was seen, so the trace is of %s: tried gtrace_step(), %s, "
 		     "frameworks and PyTorch's optimizers; mark steps with gtrace_step() of "
 		     "gtrace.h, or with NVTX and --step-range, or name a Python function with "

@@ -204,10 +204,13 @@ def test_steps_after_the_bound(case):
     """The recording has reached its bound when the first step is marked: the window takes its file."""
     command = case.train('--marks', 'api', '--layers', 8000, '--sync', 0, '--steps', 8, tools=(3, 4))
     result = case.gtrace(['--max-buffer', '4M', '--skip-first', 2, '--active', 1], command)
-    # How much of so large a step finds room is not the question.
+    # How much of so large a step finds room is not the question. When gtrace is late, nothing of it does.
+    check('no step was seen' not in result.stderr, result)
+    if 'window 1 is lost: events found no room' in result.stderr:
+        return
     check_equal(result.trace().step_numbers(), [4], 'steps')
     check("the run's beginning" in result.stderr, 'the bound was not reached:', result)
-    check('no step was seen' not in result.stderr and ' files' not in result.stderr, result)
+    check(' files' not in result.stderr, result)
 
 
 def test_first_step_throws_the_recording_away(case):
