@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GRACE_MS 500 /* from SIGTERM to SIGKILL: what runs a program itself ends that one first */
-#define STUCK_MS 200 /* from SIGKILL to its end; beyond, the kernel holds it */
+#define GRACE_MS 500  /* from SIGTERM to SIGKILL: what runs a program itself ends that one first */
+#define STUCK_MS 2000 /* from SIGKILL to its end; beyond, the kernel holds it */
 
 static int64_t now_ms(void)
 {

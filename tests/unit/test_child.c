@@ -32,6 +32,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	gt_signals_release(&signals);
+	signal(SIGTERM, SIG_DFL); /* or a failure of one test has the next ones hang */
 	return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? 0 : -1;
 }
 
