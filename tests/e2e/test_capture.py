@@ -7,11 +7,13 @@ import signal
 from harness import check, check_equal, compare, each, expected
 
 PROFILER = ['--capture-range', 'cuda-profiler']
+# The program waits until gtrace has all of the last range: at its end it has little time for it.
+TO_THE_END = {'tools': (), 'off': ()}
 
 
 def captured(case, options, ranges, steps, *args, kind='cuda', marks='api', **environment):
     """The one trace of a program with these ranges, which holds these steps of its own."""
-    command = case.train('--range', kind, '--ranges', ranges, '--marks', marks, *args, tools=None)
+    command = case.train('--range', kind, '--ranges', ranges, '--marks', marks, *args, **TO_THE_END)
     trace = case.gtrace(options, command, **environment).trace().expect_checked().expect_complete()
     check_equal(trace.health['step_source'], 'capture', 'step_source')
     return compare(trace, case.truth(), steps)
@@ -36,14 +38,14 @@ def test_steps_by_nvtx_within(case):
 
 def test_no_steps_within(case):
     """A range without steps is one."""
-    command = case.train('--ranges', '+3 -5', '--marks', 'none', tools=None)
+    command = case.train('--ranges', '+3 -5', '--marks', 'none', **TO_THE_END)
     trace = case.gtrace(PROFILER, command).trace().expect_checked().expect_complete()
     check_equal(trace.step_numbers(), [0], 'steps')
     kernels(trace, case.truth(), range(3, 6))
 
 
 def test_steps_that_were_not_asked_for(case):
-    command = case.train('--ranges', '+3 -5', tools=None)
+    command = case.train('--ranges', '+3 -5', **TO_THE_END)
     trace = case.gtrace([*PROFILER, '--step-source', 'none'], command).trace()
     check_equal(trace.expect_checked().expect_complete().step_numbers(), [0], 'steps')
     kernels(trace, case.truth(), range(3, 6))
@@ -52,7 +54,7 @@ def test_steps_that_were_not_asked_for(case):
 @each(within_one_step=['+3 -3m', {'adam': 0, 'sgemm': 5}], over_the_mark=['+3m -4m', {'adam': 1, 'sgemm': 5}])
 def test_parts_of_steps(case, ranges, counts):
     """Of a step only what is in the range, which begins and ends where it is, not at a mark."""
-    command = case.train('--ranges', ranges, tools=None)
+    command = case.train('--ranges', ranges, **TO_THE_END)
     trace = case.gtrace(PROFILER, command).trace().expect_checked().expect_complete()
     for word, count in counts.items():
         got = sum(n for name, n in trace.count('kernel').items() if word in name)
@@ -61,7 +63,7 @@ def test_parts_of_steps(case, ranges, counts):
 
 @each(once=[[], 1], twice=[['--capture-end', 'repeat:2'], 2], always=[['--capture-end', 'repeat'], 3])
 def test_several_ranges(case, options, count):
-    command = case.train('--ranges', '+1 -2 +4 -4 +6 -8', '--steps', 12, tools=None)
+    command = case.train('--ranges', '+1 -2 +4 -4 +6 -8', '--steps', 12, **TO_THE_END)
     result = case.gtrace([*PROFILER, *options], command)
     check_equal(len(result.names()), count, 'files')
     for name, steps in zip(result.names(), [range(1, 3), [4], range(6, 9)]):
@@ -90,7 +92,7 @@ def test_never_begun(case, ranges):
 
 def test_before_any_context(case):
     """The call is the program's first one: by it we come in."""
-    command = case.train('--ranges', '+s -2', tools=None)
+    command = case.train('--ranges', '+s -2', **TO_THE_END)
     trace = case.gtrace(PROFILER, command).trace().expect_checked().expect_complete()
     check_equal(trace.step_numbers(), [0, 1, 2], 'steps')
     kernels(trace, case.truth(), range(0, 3))
@@ -113,7 +115,7 @@ def test_stop_after_the_range(case):
 
 @each(optimizer=['optimizer', range(3, 6)], none=['none', [0]])
 def test_python(case, marks, steps):
-    command = case.train_py('--range', '3:5', '--marks', marks, tools=None)
+    command = case.train_py('--range', '3:5', '--marks', marks, **TO_THE_END)
     trace = case.gtrace(PROFILER, command).trace().expect_checked().expect_complete()
     check_equal(trace.step_numbers(), list(steps), 'steps')
     kernels(trace, case.truth(), range(3, 6))
@@ -155,7 +157,7 @@ def test_place_is_taken(case):
 
 def test_obeyed_before_the_first_step(case):
     """The recording from the start is thrown away."""
-    command = case.train('--ranges', '+3 -5 +7 -8', '--marks', 'none', tools=None)
+    command = case.train('--ranges', '+3 -5 +7 -8', '--marks', 'none', **TO_THE_END)
     result = case.gtrace([], command)
     trace = result.trace().expect_checked().expect_complete()
     check_equal(trace.step_numbers(), [0], 'steps')
