@@ -8,9 +8,11 @@
 
 void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns)
 {
-	if (!rec->fallback)
-		rec->fallback_ns = since_ns;
+	if (rec->fallback)
+		return;
 	rec->fallback = true;
+	rec->fallback_ns = since_ns;
+	gt_rec_remember_ranges(rec);
 }
 
 /* A call through the runtime has a record of either, with one id; the outer one names it. */

@@ -73,6 +73,17 @@ static void remember_ranges(struct gt_recorder *rec, const struct gt_thread *thr
 				     GT_MAX(stack[count]->start_ns, window->start_ns));
 }
 
+void gt_rec_remember_ranges(struct gt_recorder *rec)
+{
+	for (uint32_t i = 0; i < rec->ranges.thread_count; i++) {
+		const struct gt_thread *thread = &rec->ranges.threads[i];
+		const struct gt_window *window = gt_windows_by_id(rec, thread->window);
+
+		if (window)
+			remember_ranges(rec, thread, window);
+	}
+}
+
 /* Its open ranges end with the window that it was in. */
 static void move_to(struct gt_recorder *rec, struct gt_thread *thread, uint32_t window,
 		    uint64_t now_ns)

@@ -116,7 +116,7 @@ const char *gt_window_reason(const struct gt_recorder *rec, struct gt_window *wi
 		return "CUPTI could not be used: there are no CUDA calls and no GPU work in it";
 	if (gt_window_fell_back(rec, window) && rec->newest_api_ns < window->start_ns)
 		return "no record of any call came, while another tool held CUPTI's callbacks";
-	if (window->id != GT_WHOLE_ID && rec->state.late_step == window->first_step + 1)
+	if (window->id != GT_WHOLE_ID && gt_rec_began_late(rec, window->first_step))
 		return "CUPTI was not on yet when the window began";
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
 		if (!losses[i].count)

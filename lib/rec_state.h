@@ -67,6 +67,8 @@ struct gt_heard {
 
 /* Of as many windows may be heard before the first of them is read. */
 #define GT_YIELDS_KEPT 64
+#define GT_LOOKS_KEPT  64
+#define GT_LATE_KEPT   8
 
 struct gt_window {
 	uint32_t id;     /* its cycle from 0, or GT_WHOLE_ID */
@@ -134,12 +136,22 @@ struct gt_stack_text {
 	struct gt_buf text;
 };
 
+/* Lists of chunks, each with room for all of its pool. */
+enum gt_list { GT_LIST_RECORDS = 0, GT_LIST_EVENTS = 1, GT_LIST_NAMES = 2, GT_LIST_MAX = 3 };
+
+/* What was lost up to a look, and a step that the process had not left by then. */
+struct gt_losses {
+	struct gt_arena_state state;
+	uint32_t step;
+};
+
 struct gt_recorder {
 	struct gt_recorder_config config;
 	struct gt_plans plans;
 	struct gt_plan held;              /* active: there is one */
 	_Atomic(const char *) stopped_by; /* NULL: it was not told to stop */
 	_Atomic uint64_t stopped_ns;      /* when; before stopped_by */
+	_Atomic uint32_t stopped_step;    /* in which; likewise */
 	struct gt_msg_hello hello;
 	struct gt_msg_device devices[GT_DEVICES_KEPT];
 	size_t device_count;
@@ -150,13 +162,16 @@ struct gt_recorder {
 	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
 	struct gt_arena *arena;
-	struct gt_arena_state state;      /* as the look before this drain found it */
-	struct gt_arena_state before;     /* as the one before did */
-	struct gt_arena_chunk *chunks[3]; /* lists: records, events, names */
-	size_t chunk_counts[2];           /* of the first two, as that look found them */
-	bool looked;                      /* and no drain has been since */
-	bool backlog;                     /* this drain left records unread */
-	bool one_thread;                  /* and all its events are of one thread */
+	struct gt_arena_state state; /* as the look before this drain found it */
+	struct gt_arena_chunk *chunks[GT_LIST_MAX];
+	size_t chunk_counts[GT_LIST_NAMES]; /* of the first two, as that look found them */
+	/* Of the last looks one for each step; by its number modulo GT_LOOKS_KEPT. */
+	struct gt_losses losses[GT_LOOKS_KEPT];
+	uint64_t losses_count;
+	uint64_t late_steps[GT_LATE_KEPT]; /* likewise: values of the arena's late_step */
+	uint64_t late_count;
+	bool backlog;    /* this drain left records unread */
+	bool one_thread; /* and all its events are of one thread */
 	struct gt_names names;
 	struct gt_stacks stacks;
 	uint32_t stack_threads;      /* that have room for the functions they are in */
@@ -217,6 +232,13 @@ struct gt_recorder {
 	bool drained;
 	uint64_t drained_cycle;
 };
+
+/* ---- rec_look.c: what is in the arena at a moment ---- */
+
+/* What was lost before the process came to this step, at the last look of that time. */
+const struct gt_arena_state *gt_rec_losses_before(const struct gt_recorder *rec, uint64_t step);
+/* Did this step begin before CUPTI was on for it? */
+bool gt_rec_began_late(const struct gt_recorder *rec, uint64_t step);
 
 /* ---- rec_trace.c: one window's file ---- */
 
@@ -379,6 +401,9 @@ bool gt_rec_is_launch(uint32_t klass);
  */
 uint64_t gt_rec_enclosing_id(const struct gt_range *innermost, const struct gt_range *step,
 			     uint32_t tid);
+
+/* The fall-back mode begins: keep the ranges that are open in windows, for calls to find. */
+void gt_rec_remember_ranges(struct gt_recorder *rec);
 
 /* ---- rec_api.c: the fall-back mode ---- */
 

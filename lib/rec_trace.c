@@ -24,7 +24,6 @@ struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id)
 	window->number = id == GT_WHOLE_ID ? 1 : (uint64_t)id + 1;
 	window->end_ns = UINT64_MAX;
 	if (id != GT_WHOLE_ID) { /* that one holds all since the start */
-		window->began = rec->before;
 		window->began_bad = rec->bad_records;
 		window->began_refused = rec->ranges.refused;
 	}

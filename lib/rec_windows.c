@@ -130,6 +130,17 @@ static const char *missing_of(const struct gt_recorder *rec, const struct gt_win
 			       : "too many windows came while events of other threads were unread";
 }
 
+/* By this step, without plans. */
+static uint64_t cycles_begun(const struct gt_schedule *sched, uint64_t step)
+{
+	struct gt_sched_pos pos;
+
+	gt_schedule_at(sched, step, &pos);
+	if (pos.phase == GT_PHASE_OVER)
+		return sched->on_demand ? 0 : sched->repeat;
+	return pos.cycle + (pos.phase == GT_PHASE_ACTIVE);
+}
+
 /*
  * The windows up to this cycle of which no event was read have no file to say so. Told only where
  * events were lost, and where no plan, profiler or stop is what left them out.
@@ -139,8 +150,12 @@ static void report_lost(struct gt_recorder *rec, uint64_t cycle)
 	char windows[64];
 	struct gt_err err;
 
+	/* One that begins as tracing is stopped may have been left out. */
+	if (atomic_load(&rec->stopped_by))
+		cycle = GT_MIN(cycle, cycles_begun(gt_windows_schedule(rec),
+						   gt_sub(atomic_load(&rec->stopped_step), 1)));
 	if (cycle <= rec->next_id || !rec->state.dropped_events || rec->plans.list[0].active ||
-	    gt_windows_yield(rec, rec->next_id, cycle - 1) || atomic_load(&rec->stopped_by))
+	    gt_windows_yield(rec, rec->next_id, cycle - 1))
 		return;
 	if (cycle == rec->next_id + 1)
 		snprintf(windows, sizeof(windows), "window %" PRIu64 " is", cycle);
@@ -187,6 +202,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	if (!window)
 		return NULL;
 	rec->next_id = pos->cycle + 1;
+	window->began = *gt_rec_losses_before(rec, first);
 	if (yield)
 		gt_window_hear_yield(window, yield);
 	gt_window_hear_close(rec, window);
@@ -467,17 +483,6 @@ static const char *lost_by_end(const struct gt_recorder *rec, const struct gt_wi
 		return "the program was killed, or left by _exit() or exec, before its window was "
 		       "complete";
 	return is_off(rec, window) ? NULL : "the program did not answer when it was told to stop";
-}
-
-/* By this step, without plans. */
-static uint64_t cycles_begun(const struct gt_schedule *sched, uint64_t step)
-{
-	struct gt_sched_pos pos;
-
-	gt_schedule_at(sched, step, &pos);
-	if (pos.phase == GT_PHASE_OVER)
-		return sched->on_demand ? 0 : sched->repeat;
-	return pos.cycle + (pos.phase == GT_PHASE_ACTIVE);
 }
 
 void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)

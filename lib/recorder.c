@@ -11,8 +11,6 @@
 /* Launches that wait, above which GPU records are read before more events are. */
 #define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
 
-enum { RECORDS = 0, EVENTS = 1, NAMES = 2 }; /* gt_recorder.chunks */
-
 /* ---- life ---- */
 
 static void on_range(void *ctx, const struct gt_range *range)
@@ -55,7 +53,7 @@ int gt_recorder_new(struct gt_recorder **ret, int arena_fd, const struct gt_msg_
 	if (rc < 0)
 		goto fail;
 	for (i = 0; i < ARRAY_SIZE(rec->chunks); i++) {
-		enum gt_pool pool = i == RECORDS ? GT_POOL_CUPTI : GT_POOL_EVENT;
+		enum gt_pool pool = i == GT_LIST_RECORDS ? GT_POOL_CUPTI : GT_POOL_EVENT;
 
 		rec->chunks[i] =
 			calloc(gt_arena_count(rec->arena, pool) + 1u, sizeof(*rec->chunks[i]));
@@ -202,6 +200,7 @@ bool gt_recorder_has_ended(const struct gt_recorder *rec)
 void gt_recorder_stop(struct gt_recorder *rec, const char *by, uint64_t now_ns)
 {
 	atomic_store(&rec->stopped_ns, now_ns);
+	atomic_store(&rec->stopped_step, gt_arena_step(rec->arena));
 	atomic_store(&rec->stopped_by, by);
 }
 
@@ -222,7 +221,7 @@ static void flush_windows(struct gt_recorder *rec, bool due)
 
 static void read_names(struct gt_recorder *rec)
 {
-	struct gt_arena_chunk *chunks = rec->chunks[NAMES];
+	struct gt_arena_chunk *chunks = rec->chunks[GT_LIST_NAMES];
 	size_t i, count = gt_arena_list(rec->arena, GT_POOL_EVENT, true, chunks);
 
 	for (i = 0; i < count; i++) {
@@ -311,6 +310,17 @@ static void read_calls(struct gt_recorder *rec, const struct record_chunks *reco
 	gt_rec_write_calls(rec, pos);
 }
 
+/*
+ * Are GPU records to be read before more events are? A long recording is read at once, and its
+ * launches must not pile up; nor the windows of a collector that is late. In the fall-back mode
+ * they do not come from events, and records are calls, which are read later.
+ */
+static bool is_full(const struct gt_recorder *rec)
+{
+	return !rec->fallback && (rec->window_count == GT_WINDOWS_MAX ||
+				  rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH);
+}
+
 static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, size_t count,
 			struct record_chunks *records)
 {
@@ -324,17 +334,12 @@ static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, 
 		const struct gt_ev *ev;
 		int rc;
 
-		/*
-		 * A long recording is read at once: its launches must not pile up. In the fall-back
-		 * mode they do not come from events, and records are calls, which are read later.
-		 */
-		while (!rec->fallback &&
-		       rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH &&
-		       records->next < records->count)
-			read_next_records(rec, records);
 		gt_arena_events(rec->arena, &chunks[i], GT_PASS_EVENTS, &cur);
-		while ((rc = gt_event_next(&cur, &ev)) > 0)
+		while ((rc = gt_event_next(&cur, &ev)) > 0) {
+			while (records->next < records->count && is_full(rec))
+				read_next_records(rec, records);
 			gt_rec_event(rec, chunks[i].tid, ev);
+		}
 		if (rc < 0) {
 			rec->bad_records++;
 			gt_arena_spoil(rec->arena, &chunks[i]);
@@ -359,17 +364,17 @@ static bool knows_records(const struct gt_recorder *rec)
  */
 static bool read_arena(struct gt_recorder *rec)
 {
-	struct record_chunks records = { .chunks = rec->chunks[RECORDS] };
+	struct record_chunks records = { .chunks = rec->chunks[GT_LIST_RECORDS] };
 
 	if (rec->gone || knows_records(rec))
-		records.count = rec->chunk_counts[RECORDS];
+		records.count = rec->chunk_counts[GT_LIST_RECORDS];
 	rec->backlog = !rec->gone && records.count > CHUNKS_PER_DRAIN;
 	if (rec->backlog)
 		records.count = CHUNKS_PER_DRAIN;
 	read_names(rec);
 	if (rec->held.active && rec->step_limit >= gt_plan_begin(&rec->held))
 		return false;
-	read_events(rec, rec->chunks[EVENTS], rec->chunk_counts[EVENTS], &records);
+	read_events(rec, rec->chunks[GT_LIST_EVENTS], rec->chunk_counts[GT_LIST_EVENTS], &records);
 	if (rec->fallback)
 		read_calls(rec, &records);
 	while (records.next < records.count)
@@ -379,30 +384,12 @@ static bool read_arena(struct gt_recorder *rec)
 
 /* ---- drains ---- */
 
-/*
- * The order matters, since the target goes on writing: DONE records, then how far events go, then
- * the step, which is that of the newest of them or a later one.
- */
-void gt_recorder_look(struct gt_recorder *rec)
-{
-	if (!rec->looked)
-		rec->before = rec->state;
-	rec->looked = true;
-	gt_arena_state(rec->arena, &rec->state);
-	rec->chunk_counts[RECORDS] =
-		gt_arena_list(rec->arena, GT_POOL_CUPTI, rec->gone, rec->chunks[RECORDS]);
-	rec->chunk_counts[EVENTS] =
-		gt_arena_list(rec->arena, GT_POOL_EVENT, true, rec->chunks[EVENTS]);
-	rec->step_limit = gt_arena_step(rec->arena);
-}
-
 static void begin_drain(struct gt_recorder *rec, uint64_t now_ns)
 {
 	rec->now_ns = now_ns;
 	rec->cached_valid = false;
 	rec->closed_count = 0;
 	rec->drained = false;
-	rec->looked = false;
 }
 
 static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report)
@@ -436,6 +423,10 @@ static void end_drain(struct gt_recorder *rec, struct gt_recorder_report *report
 static bool choose_mode(struct gt_recorder *rec)
 {
 	if (rec->state.mode == GT_MODE_KEEP && !rec->state.keep_full)
+		return true;
+	/* The first step is marked at this moment: what is listed may be of it, and no recording.
+	 */
+	if (rec->state.mode == GT_MODE_KEEP && rec->step_limit && !rec->gone)
 		return true;
 	if (rec->state.mode != GT_MODE_KEEP && rec->state.mode != GT_MODE_WHOLE) {
 		rec->whole_mode = false;

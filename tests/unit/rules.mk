@@ -61,3 +61,6 @@ $(FAKE_C10_CUDA): tests/unit/fake_c10_cuda.c tests/unit/fake_c10.h $(O)/tests/fa
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -shared $(LINK) \
 		-Wl,-soname,$(@F) -o $@ $(filter %.c %.so,$^)
+
+# The program goes on while a look is not.
+$(O)/tests/test_recorder_stall: LINK += -Wl,--wrap=gt_arena_list
