@@ -165,6 +165,18 @@ static void warn_of_graphs(void)
 		"second window on; CUDA 13.1 Update 1 fixes it");
 }
 
+/* The program's own profiler takes this window, or the rest of it. */
+static void tell_yield(enum gt_phase_what what, uint64_t cycle, uint32_t step)
+{
+	atomic_fetch_add(&inj_arena->yields, 1);
+	atomic_store(&inj_arena->yield_what, what);
+	atomic_store(&inj_arena->yield_cycle, cycle);
+	atomic_store(&inj_arena->yield_step, step);
+	atomic_store(&inj_arena->yield_ns, inj_now_ns());
+	atomic_fetch_add(&inj_arena->yields, 1);
+	inj_tell(what, cycle, step);
+}
+
 static void open_window(uint64_t cycle, uint32_t step)
 {
 	if (cycle < skip_below)
@@ -173,7 +185,7 @@ static void open_window(uint64_t cycle, uint32_t step)
 	ctl->cycle = cycle;
 	if (ctl->yielded) {
 		lost_cycle = cycle + 1;
-		inj_tell(steps_rule() ? GT_WHAT_LEFT_OUT : GT_WHAT_YIELD, cycle, step);
+		tell_yield(steps_rule() ? GT_WHAT_LEFT_OUT : GT_WHAT_YIELD, cycle, step);
 		return;
 	}
 	ctl->opened = true;
@@ -287,7 +299,9 @@ static void follow_yields(bool yielded, uint32_t resume_step)
 		return;
 	}
 	if (ctl->opened || ctl->draining)
-		inj_tell(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
+		tell_yield(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
+	else if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_KEEP)
+		atomic_store_explicit(&inj_arena->keep_yielded, 1, memory_order_relaxed);
 	if (ctl->opened)
 		lost_cycle = ctl->cycle + 1;
 	if (ctl->on)

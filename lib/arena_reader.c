@@ -178,12 +178,30 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
 	ret->mode = atomic_load_explicit(&hdr->mode, memory_order_acquire);
 	ret->keep_full = atomic_load_explicit(&hdr->keep_full, memory_order_acquire) != 0;
 	ret->ops_full = atomic_load_explicit(&hdr->ops_full, memory_order_relaxed) != 0;
+	ret->keep_yielded = atomic_load_explicit(&hdr->keep_yielded, memory_order_relaxed) != 0;
 	ret->step_source = atomic_load_explicit(&hdr->step_source, memory_order_relaxed);
 	ret->dropped_cupti = atomic_load_explicit(&hdr->dropped_cupti, memory_order_relaxed);
 	ret->dropped_arena = atomic_load_explicit(&hdr->dropped_arena, memory_order_relaxed);
 	ret->dropped_events = atomic_load_explicit(&hdr->dropped_events, memory_order_relaxed);
 	ret->dropped_names = atomic_load_explicit(&hdr->dropped_names, memory_order_relaxed);
 	ret->late_step = atomic_load_explicit(&hdr->late_step, memory_order_relaxed);
+}
+
+bool gt_arena_yield(const struct gt_arena *arena, uint32_t *seen, struct gt_msg_phase *ret)
+{
+	struct gt_arena_hdr *hdr = arena_hdr(arena);
+	uint32_t count = atomic_load(&hdr->yields);
+
+	if (count % 2 || count == *seen)
+		return false;
+	*ret = (struct gt_msg_phase){ .what = atomic_load(&hdr->yield_what),
+				      .cycle = atomic_load(&hdr->yield_cycle),
+				      .value = atomic_load(&hdr->yield_step),
+				      .time_ns = atomic_load(&hdr->yield_ns) };
+	if (atomic_load(&hdr->yields) != count)
+		return false;
+	*seen = count;
+	return ret->what == GT_WHAT_YIELD || ret->what == GT_WHAT_LEFT_OUT;
 }
 
 static int by_seq(const void *a, const void *b)

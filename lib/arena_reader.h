@@ -18,6 +18,7 @@ struct gt_arena_state { /* the header's counters, one relaxed load each */
 	uint32_t step;
 	bool keep_full;
 	bool ops_full;
+	bool keep_yielded;
 	uint64_t dropped_cupti;
 	uint64_t dropped_arena;
 	uint64_t dropped_events;
@@ -49,6 +50,12 @@ int gt_arena_open(struct gt_arena **ret, int fd, uint64_t arena_bytes, struct gt
 void gt_arena_close(struct gt_arena *arena);
 
 void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret);
+
+/*
+ * What the program's own profiler took from a window last, as the message of it. *seen is what this
+ * left there before, from 0. false: nothing since then, or it is just being written.
+ */
+bool gt_arena_yield(const struct gt_arena *arena, uint32_t *seen, struct gt_msg_phase *ret);
 
 /* The step the process is in now. */
 uint32_t gt_arena_step(const struct gt_arena *arena);

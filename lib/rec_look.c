@@ -56,6 +56,8 @@ bool gt_rec_began_late(const struct gt_recorder *rec, uint64_t step)
  */
 void gt_recorder_look(struct gt_recorder *rec)
 {
+	struct gt_msg_phase yield;
+
 	gt_arena_state(rec->arena, &rec->state);
 	rec->chunk_counts[GT_LIST_RECORDS] =
 		gt_arena_list(rec->arena, GT_POOL_CUPTI, rec->gone, rec->chunks[GT_LIST_RECORDS]);
@@ -64,4 +66,6 @@ void gt_recorder_look(struct gt_recorder *rec)
 	rec->step_limit = gt_arena_step(rec->arena);
 	note_losses(rec);
 	note_late_step(rec);
+	if (gt_arena_yield(rec->arena, &rec->yields_seen, &yield))
+		gt_windows_phase(rec, &yield);
 }

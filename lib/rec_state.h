@@ -197,6 +197,7 @@ struct gt_recorder {
 	/* When and where it made room for the program's own profiler; the last at yields - 1. */
 	struct gt_msg_phase yield[GT_YIELDS_KEPT]; /* by its number modulo GT_YIELDS_KEPT */
 	uint64_t yields;
+	uint32_t yields_seen;      /* in the arena */
 	struct gt_msg_phase close; /* the last CLOSE; its hdr.type is 0 before the first one */
 	uint64_t next_id;          /* cycles below it are open or done */
 	struct gt_window *whole;   /* of windows, when mode KEEP or WHOLE made one */

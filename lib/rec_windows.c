@@ -221,6 +221,12 @@ void gt_windows_open_whole(struct gt_recorder *rec)
 	if (rec->whole && rec->state.ops_full && !rec->whole->cut)
 		rec->whole->cut = "operators had their share of the recording and are in it up to "
 				  "there (--max-buffer)";
+	if (rec->whole && rec->state.keep_yielded) {
+		rec->whole->cut =
+			"interrupted by the program's own torch.profiler, and recorded on "
+			"behind it";
+		rec->whole->yielded = true;
+	}
 	rec->whole_mode = true;
 	rec->cached_valid = false;
 }

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #define GT_WIRE_MAGIC   UINT32_C(0x31525447) /* "GTR1" */
-#define GT_WIRE_VERSION 9
+#define GT_WIRE_VERSION 10
 
 /* ---- messages: one datagram each on a SOCK_SEQPACKET Unix socket ---- */
 
@@ -254,6 +254,16 @@ struct gt_arena_hdr {
 	_Atomic uint32_t request;
 	_Atomic uint32_t forked; /* the target's: what only forked from it has been told of */
 	_Atomic uint32_t ended;  /* in order, as BYE says where there is still a socket */
+	/*
+	 * The last window that the program's own profiler took something from, as the message says
+	 * where there is still a socket. yields is odd while the rest is written.
+	 */
+	_Atomic uint32_t yields;
+	_Atomic uint32_t yield_what; /* enum gt_phase_what */
+	_Atomic uint64_t yield_cycle;
+	_Atomic uint64_t yield_step;
+	_Atomic uint64_t yield_ns;
+	_Atomic uint32_t keep_yielded; /* KEEP: it took something from the recording */
 };
 
 _Static_assert(sizeof(struct gt_msg_hdr) == 16, "wire ABI");

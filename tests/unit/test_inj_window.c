@@ -1,4 +1,5 @@
 /* How long CUPTI stays on behind a window. The clock, the steps and the buffers are the test's. */
+#include "clock.h"
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
@@ -32,6 +33,11 @@ static const struct gt_schedule schedule = { .wait = 2, .warmup = 1, .active = 1
 uint64_t inj_now_ms(void)
 {
 	return now_ms;
+}
+
+uint64_t inj_now_ns(void)
+{
+	return now_ms * GT_NSEC_PER_MSEC;
 }
 
 uint32_t inj_activity_buffers(void)
