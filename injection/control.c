@@ -33,7 +33,8 @@ static _Atomic uint32_t yields;
 static _Atomic uint32_t resume_step; /* in which the last one came back */
 static _Atomic uint32_t exiting;
 static _Atomic uint32_t attach_state;
-static bool attached_on; /* CUPTI was switched on at once; before attach_state */
+/* CUPTI was switched on at once, without its callbacks; before attach_state. */
+static bool attached_on, attached_fallback;
 
 static struct inj_control *const ctl = &inj_control;
 static uint32_t runtime_version; /* once it may be asked for */
@@ -150,6 +151,7 @@ static void follow_attach(void)
 	followed = true;
 	ctl->attached = state == ATTACH_OK;
 	ctl->on = attached_on;
+	ctl->fallback = attached_fallback;
 	if (!ctl->attached)
 		inj_tell(GT_WHAT_NO_CUPTI, 0, 0);
 }
@@ -332,7 +334,8 @@ static enum attach_state attach(void)
 	if (err == -EIO)
 		return ATTACH_FAILED;
 	attached_on = true;
-	if (err == -EBUSY)
+	attached_fallback = err;
+	if (err)
 		send_phase(GT_WHAT_FALLBACK, 0, 0);
 	return ATTACH_OK;
 }

@@ -11,6 +11,7 @@
 struct inj_control {
 	bool attached; /* CUPTI can be used */
 	bool on;       /* its kinds and callbacks are on */
+	bool fallback; /* when it was switched on last, another tool had the callbacks */
 	bool wanted;   /* the program's threads are to record */
 	bool opened;   /* the window of this cycle is open */
 	bool closed;   /* it was closed, and that CUPTI is off since has not been told */

@@ -98,6 +98,9 @@ static void switch_on(void)
 	ctl->dropped_at_on = dropped_records();
 	if (err)
 		inj_tell(GT_WHAT_FALLBACK, ctl->cycle, 0);
+	else if (ctl->fallback)
+		inj_tell(GT_WHAT_CALLBACKS, ctl->cycle, 0);
+	ctl->fallback = err;
 }
 
 /*

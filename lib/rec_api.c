@@ -8,10 +8,11 @@
 
 void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns)
 {
-	if (rec->fallback)
+	if (rec->fallback && !rec->callbacks_ns)
 		return;
 	rec->fallback = true;
 	rec->fallback_ns = since_ns;
+	rec->callbacks_ns = 0;
 	gt_rec_remember_ranges(rec);
 }
 

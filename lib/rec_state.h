@@ -158,6 +158,7 @@ struct gt_recorder {
 	uint16_t record_bytes[GT_KIND_MAX];
 	bool fallback;
 	uint64_t fallback_ns;   /* since when */
+	uint64_t callbacks_ns;  /* since when no more; 0: it is so still */
 	bool no_cupti;          /* and no GPU work then */
 	uint64_t newest_api_ns; /* start of the newest call that came as a record */
 
@@ -247,12 +248,15 @@ bool gt_rec_began_late(const struct gt_recorder *rec, uint64_t step);
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
 
-/* Are its calls records of CUPTI's? Not of one that ended before that began, however late we are.
+/*
+ * Are its calls records of CUPTI's? Not of one that ended before that began, however late we are,
+ * nor of one in which the callbacks were ours again.
  */
 static inline bool gt_window_fell_back(const struct gt_recorder *rec,
 				       const struct gt_window *window)
 {
-	return rec->fallback && rec->fallback_ns < window->end_ns;
+	return rec->fallback && rec->fallback_ns < window->end_ns &&
+	       (!rec->callbacks_ns || rec->callbacks_ns >= window->end_ns);
 }
 
 /* Each makes the file when it is the first. A failure sticks and is reported. */
@@ -408,7 +412,7 @@ void gt_rec_remember_ranges(struct gt_recorder *rec);
 
 /* ---- rec_api.c: the fall-back mode ---- */
 
-/* From this time on calls come as records. Only the first such time counts. */
+/* From this time on calls come as records, unless they did before. */
 void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns);
 /* A call that came as CUPTI's record. */
 void gt_rec_api(struct gt_recorder *rec, const struct gt_api_record *api);

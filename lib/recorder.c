@@ -137,6 +137,9 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 	case GT_WHAT_FALLBACK:
 		gt_rec_fall_back(rec, phase->time_ns);
 		break;
+	case GT_WHAT_CALLBACKS:
+		rec->callbacks_ns = phase->time_ns;
+		break;
 	case GT_WHAT_NO_CUPTI:
 		rec->no_cupti = true;
 		break;

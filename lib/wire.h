@@ -123,6 +123,7 @@ enum gt_phase_what {
 	GT_WHAT_PLAN_LATE = 12, /* the step in which it was to begin has begun */
 	/* The program's own torch.profiler ruled as the cycle's first active step, value, began. */
 	GT_WHAT_LEFT_OUT = 13,
+	GT_WHAT_CALLBACKS = 14, /* after FALLBACK: the slot is free again, and ours */
 };
 
 struct gt_msg_phase {

@@ -209,6 +209,18 @@ def test_profiler_takes_cupti_over(case, step):
             trace.expect_incomplete()
 
 
+def test_callbacks_are_free_again(case):
+    """The program's profiler came between windows, from C, and is gone by the second one."""
+    options = ['--skip-first', 0, '--wait', 4, '--warmup', 1, '--active', 2, '--repeat', 2, '--step-source', 'api']
+    # Step 7 is long enough to show that all records of the first window have come.
+    command = case.train('--steps', 16, '--step-us', 30000, '--profiler-at', 2, '--profiler-steps', 7,
+                         tools=(4, 11), off=(1, 8), gone=False)
+    result = case.gtrace(options, command)
+    first, second = (result.trace(f'train-rank0-cycle{cycle}.trace.json.gz').expect_complete() for cycle in (1, 2))
+    check(first.health.get('fallback') and not second.health.get('fallback'), first.health, second.health)
+    compare(second, case.truth(), [12, 13])
+
+
 def test_takeover_by_a_daemon(case):
     """As Kineto's daemon makes it: from C, when gtrace is on and has no buffer yet, and for long."""
     command = case.train('--profiler-at', 2, '--profiler-steps', 7, gone=False, tools=[2])

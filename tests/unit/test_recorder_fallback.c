@@ -148,6 +148,36 @@ static void calls_behind_many_launches(void **state)
 	assert_non_null(call_of(only_trace(), MANY + 1));
 }
 
+/* The other tool is gone by the second window: its calls are events again. */
+static void callbacks_are_free_again(void **state)
+{
+	(void)state;
+	config.schedule.repeat = 2; /* active: 2, 3; 5, 6 */
+	start();
+	phase(GT_WHAT_FALLBACK, 0, 0, 5);
+	steps_to(4);
+	drain(45);
+	phase(GT_WHAT_CLOSE, 0, 4, 40);
+	phase(GT_WHAT_OFF, 0, 0, 46);
+	drain(47);
+	assert_int_equal(report.closed_count, 1);
+	steps_to(5);
+	phase(GT_WHAT_CALLBACKS, 1, 0, 50.1);
+	launch_and_kernel(5, 1, 55);
+	ab_flush(&ab);
+	steps_to(8);
+	phase(GT_WHAT_CLOSE, 1, 7, 70);
+	drain(85);
+	drain(95);
+	assert_true(report.drained); /* nor does the target wait for what never comes */
+	drain(300);
+	phase(GT_WHAT_OFF, 1, 0, 10080);
+	drain(10081);
+	assert_true(fake_traces[1].closed);
+	assert_null(strstr(fake_traces[1].reason, "another tool"));
+	assert_true(fake_traces[1].health.complete);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +185,7 @@ int main(void)
 		TEST(records_before_the_message),
 		TEST(fallback_without_records),
 		TEST(calls_behind_many_launches),
+		TEST(callbacks_are_free_again),
 	};
 
 	return cmocka_run_group_tests_name("recorder_fallback", tests, NULL, NULL);
