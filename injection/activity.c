@@ -119,13 +119,28 @@ static bool read_memory(void *ret, const void *at, size_t size)
 	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
+/* Is there a text, with its end? Within a page all of it is there, or nothing. */
+static bool is_text(const char *at)
+{
+	char piece[256];
+	size_t len;
+
+	for (size_t read = 0; read <= GT_STRING_MAX; read += len) {
+		len = sizeof(piece) - (uintptr_t)(at + read) % sizeof(piece);
+		if (!read_memory(piece, at + read, len))
+			return false;
+		if (memchr(piece, '\0', len))
+			return true;
+	}
+	return false;
+}
+
 static void name_held(const struct gt_chunk *chunk)
 {
 	static char copy[GT_CUPTI_CHUNK];
 	uint64_t seq = atomic_load_explicit(&chunk->seq, memory_order_acquire);
 	const char *name;
 	uint32_t size;
-	char first;
 
 	if (!seq || atomic_load_explicit(&chunk->state, memory_order_acquire) != GT_CHUNK_BUSY ||
 	    !read_memory(copy, inj_chunk_data(GT_POOL_CUPTI, chunk), sizeof(copy)))
@@ -138,7 +153,7 @@ static void name_held(const struct gt_chunk *chunk)
 		if (!has_name(copy + pos))
 			continue;
 		memcpy(&name, copy + pos + KERNEL_NAME_OFFSET, sizeof(name));
-		if ((uintptr_t)name >= GT_NAME_PTR_MIN && read_memory(&first, name, sizeof(first)))
+		if ((uintptr_t)name >= GT_NAME_PTR_MIN && is_text(name))
 			inj_intern_pointer(name);
 	}
 }

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -129,12 +130,26 @@ static unsigned int events_since(uint32_t pos, enum gt_event_type type, struct g
 	return count;
 }
 
+/* The last bytes before memory that is not there. */
+static const char *text_without_end(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	memset(pages, 'x', page);
+	assert_int_equal(munmap(pages + page, page), 0);
+	return pages + page - 300;
+}
+
 /* Of kernels that may be in flight: the record stays as it is. */
 static void names_of_held_records(void **state)
 {
 	static const char name[] = "held";
 	/* Not written so far, a number, and what must not be followed. */
-	static const uintptr_t bad[] = { 0, 7, GT_NAME_PTR_MIN, UINT64_C(0x7000000000000000) };
+	const uintptr_t bad[] = { 0, 7, GT_NAME_PTR_MIN, UINT64_C(0x7000000000000000),
+				  (uintptr_t)text_without_end() };
 	const CUpti_ActivityMemcpy6 copy = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY };
 	uint32_t kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL | GT_KIND_HELD, begin;
 	size_t size, pos = sizeof(copy);
