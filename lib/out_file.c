@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ int gt_nameless_open(const char *path)
 	dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	if (!dir)
 		return -ENOMEM;
-	fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+	fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
 	if (fd < 0)
 		fd = -errno;
 	free(dir);
@@ -101,6 +102,13 @@ static void keep_mode(int fd, const char *path)
 		(void)fchmod(fd, st.st_mode & 0777); /* some file systems have no modes */
 }
 
+static int open_temporary(const struct gt_out_file *out)
+{
+	int fd = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrite,
 		       struct gt_err *err)
 {
@@ -120,13 +128,11 @@ int gt_out_file_create(struct gt_out_file **ret, const char *path, bool overwrit
 	}
 	out->fd = gt_nameless_open(path);
 	if (out->fd < 0) {
-		out->fd = open(out->temporary,
-			       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-		out->named = true;
+		out->fd = open_temporary(out);
+		out->named = out->fd >= 0;
 	}
 	if (out->fd < 0) {
-		rc = gt_err_sys(err, -errno, "cannot create '%s'", path);
-		out->named = false;
+		rc = gt_err_sys(err, out->fd, "cannot create '%s'", path);
 		gt_out_file_close(out);
 		return rc;
 	}
@@ -189,16 +195,38 @@ int gt_out_file_write(struct gt_out_file *out, struct gt_str text)
 	return out->error;
 }
 
+/* The file that has no name cannot get one here: copy it into one that has. 0 or -errno. */
+static int copy_nameless(struct gt_out_file *out)
+{
+	int fd = open_temporary(out), rc = 0;
+	off_t pos = 0, size = lseek(out->fd, 0, SEEK_END);
+
+	if (fd < 0)
+		return fd;
+	out->named = true;
+	keep_mode(fd, out->path);
+	while (!rc && pos < size)
+		if (sendfile(fd, out->fd, &pos, (size_t)(size - pos)) <= 0)
+			rc = errno ? -errno : -EIO;
+	close(out->fd);
+	out->fd = fd;
+	return rc;
+}
+
 /* 0 or -errno. */
 static int take_name(struct gt_out_file *out, struct gt_err *err)
 {
 	int rc;
 
-	if (!out->named && !out->overwrite)
-		return gt_nameless_link(out->fd, out->path);
-	if (!out->named) { /* only what has a name can replace */
-		unlink(out->temporary);
-		rc = gt_nameless_link(out->fd, out->temporary);
+	if (!out->named) {
+		/* Only what has a name can replace. */
+		if (out->overwrite)
+			unlink(out->temporary);
+		rc = gt_nameless_link(out->fd, out->overwrite ? out->temporary : out->path);
+		if (rc == -EEXIST || (!rc && !out->overwrite))
+			return rc;
+		if (rc)
+			rc = copy_nameless(out);
 		if (rc)
 			return rc;
 		out->named = true;
