@@ -221,18 +221,18 @@ static bool phase_changes(uint32_t from, uint32_t to)
 
 /*
  * Who sees it sees all events of this thread before it. Another thread may have made a newer mark,
- * and told of it, since this one counted: the last word is what rules.
+ * and told of it, since this one counted: what was told is only replaced by what rules since then.
  */
 static void tell_step(void)
 {
-	uint64_t told, word = atomic_load(&ruling);
+	uint32_t told = atomic_load(&inj_arena->step);
+	uint64_t word;
 
 	do {
-		told = word;
-		atomic_store(&inj_arena->step_source, RULING_SOURCE(told));
-		atomic_store(&inj_arena->step, RULING_STEP(told));
 		word = atomic_load(&ruling);
-	} while ((word ^ told) & ~RULING_FROZEN);
+		atomic_store(&inj_arena->step_source, RULING_SOURCE(word));
+	} while (told != RULING_STEP(word) &&
+		 !atomic_compare_exchange_weak(&inj_arena->step, &told, RULING_STEP(word)));
 }
 
 /* The program is in this step now, by this source. */
