@@ -141,14 +141,15 @@ static uint32_t try_devices(void)
 	return pause_ms;
 }
 
+static bool attach_followed;
+
 static void follow_attach(void)
 {
-	static bool followed;
 	uint32_t state = atomic_load_explicit(&attach_state, memory_order_acquire);
 
-	if (followed || state <= ATTACH_BEGUN)
+	if (attach_followed || state <= ATTACH_BEGUN)
 		return;
-	followed = true;
+	attach_followed = true;
 	ctl->attached = state == ATTACH_OK;
 	ctl->on = attached_on;
 	ctl->fallback = attached_fallback;
@@ -236,13 +237,13 @@ static bool is_attaching(void)
 	return atomic_load_explicit(&attach_state, memory_order_acquire) == ATTACH_BEGUN;
 }
 
-/* None will begin any more, and none is under way. */
+/* None will begin any more, and what one has switched on is known. */
 static bool end_attaching(void)
 {
 	uint32_t none = ATTACH_NONE;
 
-	return atomic_compare_exchange_strong(&attach_state, &none, ATTACH_FAILED) ||
-	       none != ATTACH_BEGUN;
+	return attach_followed ||
+	       atomic_compare_exchange_strong(&attach_state, &none, ATTACH_FAILED);
 }
 
 static void *control_main(void *arg)

@@ -171,12 +171,14 @@ static void warn_of_graphs(void)
 /* The program's own profiler takes this window, or the rest of it. */
 static void tell_yield(enum gt_phase_what what, uint64_t cycle, uint32_t step)
 {
-	atomic_fetch_add(&inj_arena->yields, 1);
-	atomic_store(&inj_arena->yield_what, what);
-	atomic_store(&inj_arena->yield_cycle, cycle);
-	atomic_store(&inj_arena->yield_step, step);
-	atomic_store(&inj_arena->yield_ns, inj_now_ns());
-	atomic_fetch_add(&inj_arena->yields, 1);
+	uint32_t count = atomic_load(&inj_arena->yields);
+	struct gt_yield *yield = &inj_arena->yield[count % GT_YIELDS];
+
+	atomic_store(&yield->what, what);
+	atomic_store(&yield->cycle, cycle);
+	atomic_store(&yield->step, step);
+	atomic_store(&yield->time_ns, inj_now_ns());
+	atomic_store(&inj_arena->yields, count + 1);
 	inj_tell(what, cycle, step);
 }
 
@@ -303,7 +305,8 @@ static void follow_yields(bool yielded, uint32_t resume_step)
 	}
 	if (ctl->opened || ctl->draining)
 		tell_yield(GT_WHAT_YIELD, ctl->cycle, inj_step_now());
-	else if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_KEEP)
+	else if (atomic_load_explicit(&inj_arena->mode, memory_order_relaxed) == GT_MODE_KEEP &&
+		 !atomic_load_explicit(&inj_arena->keep_full, memory_order_relaxed))
 		atomic_store_explicit(&inj_arena->keep_yielded, 1, memory_order_relaxed);
 	if (ctl->opened)
 		lost_cycle = ctl->cycle + 1;
@@ -410,7 +413,7 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 	wanted = inj_cupti_wanted() && !ctl->yielded && !ctl->stopped && !is_lost();
 	if (inj_now_ms() >= ctl->drain_end_ms || (ctl->stopped && ctl->mute))
 		ctl->draining = false;
-	unsettled_ms = ctl->stopped ? 0 : gt_sub(settle_end_ms, inj_now_ms());
+	unsettled_ms = ctl->stopped || ctl->yielded ? 0 : gt_sub(settle_end_ms, inj_now_ms());
 	if (ctl->on && !wanted && !ctl->draining && !unsettled_ms)
 		switch_off();
 	if (ctl->attached && !ctl->on && ctl->yielded)

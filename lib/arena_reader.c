@@ -190,17 +190,19 @@ void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret)
 bool gt_arena_yield(const struct gt_arena *arena, uint32_t *seen, struct gt_msg_phase *ret)
 {
 	struct gt_arena_hdr *hdr = arena_hdr(arena);
+	const struct gt_yield *yield;
 	uint32_t count = atomic_load(&hdr->yields);
 
-	if (count % 2 || count == *seen)
+	if (count == *seen)
 		return false;
-	*ret = (struct gt_msg_phase){ .what = atomic_load(&hdr->yield_what),
-				      .cycle = atomic_load(&hdr->yield_cycle),
-				      .value = atomic_load(&hdr->yield_step),
-				      .time_ns = atomic_load(&hdr->yield_ns) };
-	if (atomic_load(&hdr->yields) != count)
-		return false;
-	*seen = count;
+	if (count - *seen > GT_YIELDS) /* those before are overwritten */
+		*seen = count - GT_YIELDS;
+	yield = &hdr->yield[*seen % GT_YIELDS];
+	*ret = (struct gt_msg_phase){ .what = atomic_load(&yield->what),
+				      .cycle = atomic_load(&yield->cycle),
+				      .value = atomic_load(&yield->step),
+				      .time_ns = atomic_load(&yield->time_ns) };
+	++*seen;
 	return ret->what == GT_WHAT_YIELD || ret->what == GT_WHAT_LEFT_OUT;
 }
 

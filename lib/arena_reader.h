@@ -52,8 +52,8 @@ void gt_arena_close(struct gt_arena *arena);
 void gt_arena_state(const struct gt_arena *arena, struct gt_arena_state *ret);
 
 /*
- * What the program's own profiler took from a window last, as the message of it. *seen is what this
- * left there before, from 0. false: nothing since then, or it is just being written.
+ * What the program's own profiler took from a window, as the message of it, one at a time. *seen
+ * counts those that were told before, from 0. false: there is none since.
  */
 bool gt_arena_yield(const struct gt_arena *arena, uint32_t *seen, struct gt_msg_phase *ret);
 

@@ -9,9 +9,9 @@ static void note_losses(struct gt_recorder *rec)
 {
 	const struct gt_losses *newest = &rec->losses[(rec->losses_count - 1) % GT_LOOKS_KEPT];
 
-	/* What its steps hold is not read so far: what was lost before them is not to be forgotten.
-	 */
-	if (rec->held.active)
+	/* The plan's steps, which are not read so far: what was lost before them is not to be
+	 * forgotten. */
+	if (rec->held.active && rec->step_limit >= gt_plan_begin(&rec->held))
 		return;
 	if (!rec->losses_count || newest->step != rec->step_limit)
 		rec->losses_count++;
@@ -66,6 +66,6 @@ void gt_recorder_look(struct gt_recorder *rec)
 	rec->step_limit = gt_arena_step(rec->arena);
 	note_losses(rec);
 	note_late_step(rec);
-	if (gt_arena_yield(rec->arena, &rec->yields_seen, &yield))
+	for (int i = 0; i < GT_YIELDS && gt_arena_yield(rec->arena, &rec->yields_seen, &yield); i++)
 		gt_windows_phase(rec, &yield);
 }

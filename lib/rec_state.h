@@ -244,7 +244,10 @@ bool gt_rec_began_late(const struct gt_recorder *rec, uint64_t step);
 
 /* ---- rec_trace.c: one window's file ---- */
 
-/* Its losses count from now. NULL without memory. The caller's, for gt_window_free(). */
+/*
+ * What its reading loses counts from now; what the arena loses from window->began on, which the
+ * caller sets, else from the start. NULL without memory. The caller's, for gt_window_free().
+ */
 struct gt_window *gt_window_new(struct gt_recorder *rec, uint32_t id);
 void gt_window_free(struct gt_window *window);
 

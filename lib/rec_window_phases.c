@@ -103,6 +103,14 @@ void gt_window_hear_close(struct gt_recorder *rec, struct gt_window *window)
 	window->told = true;
 }
 
+/* Did the arena say so before the message did? */
+static bool is_known(const struct gt_recorder *rec, const struct gt_msg_phase *yield)
+{
+	const struct gt_msg_phase *known = gt_windows_yield(rec, yield->cycle, yield->cycle);
+
+	return known && known->what == yield->what && known->value == yield->value;
+}
+
 /* Not a window that began after it, whose steps were read first. */
 static bool is_of_yield(const struct gt_window *window, const struct gt_msg_phase *yield)
 {
@@ -121,6 +129,8 @@ void gt_windows_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase)
 		return;
 	case GT_WHAT_LEFT_OUT:
 	case GT_WHAT_YIELD: /* may come before the window's events were read */
+		if (is_known(rec, phase))
+			return;
 		rec->yield[rec->yields++ % GT_YIELDS_KEPT] = *phase;
 		break;
 	case GT_WHAT_CLOSE: /* likewise */

@@ -213,20 +213,34 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 	return window;
 }
 
+/* Of the whole run, or the recording: what it lacks so far. */
+static void cut_whole(struct gt_recorder *rec)
+{
+	const struct gt_arena_state *state = &rec->state;
+	struct gt_window *whole = rec->whole;
+
+	if (state->ops_full && !whole->cut)
+		whole->cut = "operators had their share of the recording and are in it up to there "
+			     "(--max-buffer)";
+	if (state->mode == GT_MODE_WHOLE && rec->yields) /* maybe before it was opened */
+		gt_window_hear_yield(whole, &rec->yield[(rec->yields - 1) % GT_YIELDS_KEPT]);
+	if (state->keep_yielded) {
+		whole->cut =
+			state->ops_full
+				? "interrupted by the program's own torch.profiler; of operators "
+				  "it has only their share (--max-buffer)"
+				: "interrupted by the program's own torch.profiler";
+		whole->yielded = true;
+	}
+}
+
 void gt_windows_open_whole(struct gt_recorder *rec)
 {
 	/* A target may say so again and again, or with all windows in use. */
 	if (!rec->whole_done && !rec->whole && rec->window_count < GT_WINDOWS_MAX)
 		rec->whole = add_window(rec, GT_WHOLE_ID, 0, 0, rec->hello.realtime_ns);
-	if (rec->whole && rec->state.ops_full && !rec->whole->cut)
-		rec->whole->cut = "operators had their share of the recording and are in it up to "
-				  "there (--max-buffer)";
-	if (rec->whole && rec->state.keep_yielded) {
-		rec->whole->cut =
-			"interrupted by the program's own torch.profiler, and recorded on "
-			"behind it";
-		rec->whole->yielded = true;
-	}
+	if (rec->whole)
+		cut_whole(rec);
 	rec->whole_mode = true;
 	rec->cached_valid = false;
 }
@@ -332,7 +346,8 @@ void gt_windows_close_whole(struct gt_recorder *rec)
 {
 	if (rec->whole->closed)
 		return;
-	rec->whole->cut = "the recording without steps reached its bound";
+	if (!rec->whole->yielded)
+		rec->whole->cut = "the recording without steps reached its bound";
 	rec->whole->closed = true;
 }
 

@@ -10,6 +10,8 @@
 #define CLOCK_SET_NS (3600 * GT_NSEC_PER_SEC)
 /* Launches that wait, above which GPU records are read before more events are. */
 #define LAUNCHES_ENOUGH (GT_LAUNCHES_MAX / 2)
+/* GPU records that wait for their launches, above which events are read first. */
+#define ORPHANS_ENOUGH (GT_ORPHANS_MAX / 2)
 
 /* ---- life ---- */
 
@@ -320,7 +322,9 @@ static void read_calls(struct gt_recorder *rec, const struct record_chunks *reco
  */
 static bool is_full(const struct gt_recorder *rec)
 {
-	return !rec->fallback && (rec->window_count == GT_WINDOWS_MAX ||
+	bool room = rec->orphans.head - rec->orphans.tail < ORPHANS_ENOUGH;
+
+	return !rec->fallback && ((rec->window_count == GT_WINDOWS_MAX && room) ||
 				  rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH);
 }
 

@@ -3,7 +3,7 @@
  * records, matches launches, GPU work and ranges, cuts windows by step, writes the traces.
  *
  * No thread, no loop; of the clocks only how far REALTIME and MONOTONIC are apart. One thread at a
- * time; the collector calls it from its worker threads.
+ * time; the collector drains in its worker threads, and does all else between drains.
  *
  * Memory of one process, at most, whatever it sends: 64 MiB of launches that wait for GPU work, 16
  * MiB of GPU work that waits for its launch, 32 MiB of ranges, 64 MiB of names, 15 MiB of stacks,

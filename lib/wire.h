@@ -233,6 +233,14 @@ enum gt_arena_mode {
 	GT_MODE_WHOLE = 3, /* --step-source none: everything is ProfilerStep#0 */
 };
 
+struct gt_yield { /* as in struct gt_msg_phase */
+	_Atomic uint32_t what;
+	_Atomic uint64_t cycle;
+	_Atomic uint64_t step;
+	_Atomic uint64_t time_ns;
+};
+#define GT_YIELDS 8
+
 struct gt_arena_hdr {
 	uint64_t magic;
 	uint32_t version;   /* GT_WIRE_VERSION */
@@ -256,14 +264,11 @@ struct gt_arena_hdr {
 	_Atomic uint32_t forked; /* the target's: what only forked from it has been told of */
 	_Atomic uint32_t ended;  /* in order, as BYE says where there is still a socket */
 	/*
-	 * The last window that the program's own profiler took something from, as the message says
-	 * where there is still a socket. yields is odd while the rest is written.
+	 * The windows that the program's own profiler took something from, as messages say where
+	 * there is still a socket. The i-th is in yield[i % GT_YIELDS]; yields counts it then.
 	 */
 	_Atomic uint32_t yields;
-	_Atomic uint32_t yield_what; /* enum gt_phase_what */
-	_Atomic uint64_t yield_cycle;
-	_Atomic uint64_t yield_step;
-	_Atomic uint64_t yield_ns;
+	struct gt_yield yield[GT_YIELDS];
 	_Atomic uint32_t keep_yielded; /* KEEP: it took something from the recording */
 };
 

@@ -55,3 +55,12 @@ def test_profiler_begins_in_cuinit(case):
                           'print("subscribe", subscribe())\n')
     result = case.gtrace([], [*case.python(), '-c', script], faults='slow_enable=800ms', env=environment(case))
     check_equal(result.stdout, 'subscribe 0\n', 'the slot')
+
+
+def test_profiler_begins_in_cuinit_behind_the_first_step(case):
+    """That CUPTI stays on for a while behind the first step does not keep it from the profiler."""
+    script = IN_CUINIT + ('gtrace.gtrace_inject_step()\n'
+                          'gtrace.gtrace_inject_yield()\n'
+                          'print("subscribe", subscribe())\n')
+    result = case.gtrace([], [*case.python(), '-c', script], faults='slow_enable=60ms', env=environment(case))
+    check_equal(result.stdout, 'subscribe 0\n', 'the slot')

@@ -67,9 +67,10 @@ static inline void ab_check(bool ok, const char *what)
 	}
 }
 
-static inline void ab_init(struct arena_builder *ab, uint32_t mode)
+static inline void ab_init_of(struct arena_builder *ab, uint32_t mode, uint32_t cupti_chunks,
+			      uint32_t event_chunks)
 {
-	const uint64_t cupti_chunks = 16, event_chunks = 32;
+	const uint64_t table_bytes = (cupti_chunks * sizeof(struct gt_chunk) + 4095) / 4096 * 4096;
 	struct gt_arena_hdr *hdr;
 
 	memset(ab, 0, sizeof(*ab));
@@ -93,7 +94,7 @@ static inline void ab_init(struct arena_builder *ab, uint32_t mode)
 		.chunk_bytes = GT_CUPTI_CHUNK,
 	};
 	hdr->pool[GT_POOL_EVENT] = (struct gt_pool_desc){
-		.table_offset = 4096 * 2,
+		.table_offset = 4096 + table_bytes,
 		.data_offset = GT_ARENA_DATA_ALIGN + cupti_chunks * GT_CUPTI_CHUNK,
 		.count = event_chunks,
 		.chunk_bytes = GT_EVENT_CHUNK,
@@ -105,6 +106,11 @@ static inline void ab_init(struct arena_builder *ab, uint32_t mode)
 	ab->hello.pid = AB_PID;
 	ab->kernel_bytes = 216;
 	ab_set_sizes(ab->hello.record_bytes, &ab_versions[4]);
+}
+
+static inline void ab_init(struct arena_builder *ab, uint32_t mode)
+{
+	ab_init_of(ab, mode, 16, 32);
 }
 
 static inline void ab_release(struct arena_builder *ab)

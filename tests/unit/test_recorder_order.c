@@ -198,13 +198,112 @@ static void range_before_the_fall_back(void **state)
 			 range_of(only_trace(), "outer")->range.external_id);
 }
 
+/* The recording was interrupted, and reached its bound later: the first is what it lacks. */
+static void interrupted_before_its_bound(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
+	start();
+	launch_and_kernel(0, 1, 2);
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->keep_yielded, 1);
+	atomic_store(&ab.hdr->keep_full, 1);
+	drain(3);
+	drain(9);
+	drain(120);
+	drain(240);
+	assert_true(only_trace()->closed);
+	assert_false(only_trace()->health.complete);
+	assert_non_null(strstr(only_trace()->health.reason, "torch.profiler"));
+}
+
+/* A run without steps begins with the program's profiler: the first drain comes after that. */
+static void yielded_before_the_first_drain(void **state)
+{
+	(void)state;
+	atomic_store(&ab.hdr->mode, GT_MODE_WHOLE);
+	start();
+	phase(GT_WHAT_YIELD, 0, 0, 2);
+	phase(GT_WHAT_RESUME, 0, 0, 8);
+	phase(GT_WHAT_OPEN, 0, 0, 8);
+	launch_and_kernel(0, 1, 10);
+	ab_flush(&ab);
+	drain(12);
+	finish(false, 40);
+	assert_false(only_trace()->health.complete);
+}
+
+/* A loss of long before the plan's steps, which is not its window's. */
+static void loss_before_a_held_window(void **state)
+{
+	static const struct gt_plan plan = {
+		.cycle = 0, .first_step = 9, .warmup = 1, .active = 1
+	};
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .on_demand = true, .active = 1 };
+	start();
+	steps_to(3);
+	drain(35);
+	gt_recorder_hold(rec, &plan);
+	atomic_store(&ab.hdr->dropped_events, 1000);
+	steps_to(5);
+	drain(55);
+	steps_to(6);
+	drain(65);
+	steps_to(9);
+	launch_and_kernel(9, 1, 91);
+	steps_to(10);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 10, 100);
+	drain(105);
+	gt_recorder_decide(rec, true);
+	drain(106);
+	drain(115);
+	drain(300);
+	assert_true(only_trace()->closed);
+	assert_int_equal(only_trace()->health.dropped_ring, 0);
+	assert_true(only_trace()->health.complete);
+}
+
+/* As many windows as can be open; the last one has more GPU work than can wait for its launches. */
+static void much_work_in_the_last_window(void **state)
+{
+	enum { WINDOWS = 16, COUNT = 80000 };
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .skip_first = 1, .active = 1, .repeat = WINDOWS };
+	ab_release(&ab);
+	ab_init_of(&ab, GT_MODE_STEPS, 128, 256);
+	start();
+	steps_to(WINDOWS);
+	for (uint32_t i = 1; i <= COUNT; i++)
+		launch_and_kernel(WINDOWS, i, 10 * WINDOWS + i * 1e-4);
+	ab_flush(&ab);
+	steps_to(WINDOWS + 1);
+	phase(GT_WHAT_CLOSE, WINDOWS - 1, WINDOWS + 1, 10 * WINDOWS + 10);
+	drain(10 * WINDOWS + 11);
+	drain(10 * WINDOWS + 20);
+	drain(10 * WINDOWS + 400);
+	assert_int_equal(fake_count, WINDOWS);
+	finish(false, 10 * WINDOWS + 500);
+	for (size_t i = 0; i < fake_count; i++) {
+		if (fake_traces[i].meta.cycle != WINDOWS)
+			continue;
+		assert_int_equal(fake_traces[i].gpu_count, COUNT);
+		assert_true(fake_traces[i].health.complete);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(yielded_a_window_ago),       TEST(loss_in_a_held_window),
-		TEST(full_as_the_window_begins),  TEST(lost_before_the_stop),
-		TEST(late_for_both_windows),      TEST(many_windows_at_once),
-		TEST(range_before_the_fall_back),
+		TEST(yielded_a_window_ago),           TEST(loss_in_a_held_window),
+		TEST(full_as_the_window_begins),      TEST(lost_before_the_stop),
+		TEST(late_for_both_windows),          TEST(many_windows_at_once),
+		TEST(range_before_the_fall_back),     TEST(interrupted_before_its_bound),
+		TEST(yielded_before_the_first_drain), TEST(loss_before_a_held_window),
+		TEST(much_work_in_the_last_window),
 	};
 
 	return cmocka_run_group_tests_name("recorder_order", tests, NULL, NULL);
