@@ -153,7 +153,8 @@ static void follow_attach(void)
 	ctl->attached = state == ATTACH_OK;
 	ctl->on = attached_on;
 	ctl->fallback = attached_fallback;
-	if (!ctl->attached)
+	ctl->refused = !ctl->attached;
+	if (ctl->refused)
 		inj_tell(GT_WHAT_NO_CUPTI, 0, 0);
 }
 
@@ -277,7 +278,8 @@ static void *control_main(void *arg)
 	}
 	if (ctl->stopped)
 		atomic_store_explicit(&inj_live.alive, 0, memory_order_relaxed);
-	inj_control_next(request, request, 0);
+	/* Nobody is to wait for us any more, whatever is posted. */
+	inj_control_next(request + INT32_MAX / 2, request, 0);
 	/* Not to end beside the process: leak checkers would see a thread that is half gone. */
 	while (!ctl->stopped && !last)
 		pause();

@@ -10,6 +10,7 @@
 /* The control thread's own; no other thread reads it. */
 struct inj_control {
 	bool attached; /* CUPTI can be used */
+	bool refused;  /* CUPTI refused its kinds; what else was taken of it is ours still */
 	bool on;       /* its kinds and callbacks are on */
 	bool fallback; /* when it was switched on last, another tool had the callbacks */
 	bool wanted;   /* the program's threads are to record */

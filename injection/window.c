@@ -89,6 +89,7 @@ static void switch_on(void)
 
 	if (err == -EIO) {
 		ctl->attached = false;
+		ctl->refused = true;
 		inj_tell(GT_WHAT_NO_CUPTI, ctl->cycle, 0);
 		return;
 	}
@@ -420,6 +421,10 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 		inj_activity_yield();
 	if (ctl->attached && !ctl->on && ctl->stopped)
 		inj_activity_end_graphs();
+	if (ctl->refused && (ctl->yielded || ctl->stopped)) {
+		inj_launches_listen(false);
+		inj_activity_end_graphs();
+	}
 	set_wanted(wanted);
 	torch_wanted = wanted &&
 		       (mode != GT_MODE_KEEP ||

@@ -5,11 +5,18 @@ import os
 from harness import check_equal
 from on_demand import ask
 
-# The thread sleeps in cuptiActivityEnable(), when the callbacks are gtrace's already.
-IN_CUINIT = '''
+BEGIN = '''
 import ctypes, os, sys, threading, time
 gtrace = ctypes.CDLL(os.environ['GTRACE_INJECTION'])
 assert gtrace.gtrace_inject_start(4) == 1
+def subscribe():
+    cupti, subscriber = ctypes.CDLL('libcupti.so.13'), ctypes.c_void_p()
+    heard = ctypes.CFUNCTYPE(None)(lambda: None)
+    result = cupti.cuptiSubscribe(ctypes.byref(subscriber), heard, None)
+    return cupti.cuptiUnsubscribe(subscriber) if result == 0 else result
+'''
+# The thread sleeps in cuptiActivityEnable(), when the callbacks are gtrace's already.
+IN_CUINIT = BEGIN + '''
 thread = threading.Thread(target=ctypes.CDLL('libcuda.so.1').cuInit, args=[0])
 thread.start()
 def asleep():
@@ -17,11 +24,6 @@ def asleep():
         return 'libcupti' in maps.read() and stat.read().rpartition(')')[2].split()[0] == 'S'
 while not asleep():
     pass
-def subscribe():
-    cupti, subscriber = ctypes.CDLL('libcupti.so.13'), ctypes.c_void_p()
-    heard = ctypes.CFUNCTYPE(None)(lambda: None)
-    result = cupti.cuptiSubscribe(ctypes.byref(subscriber), heard, None)
-    return cupti.cuptiUnsubscribe(subscriber) if result == 0 else result
 '''
 
 
@@ -63,4 +65,15 @@ def test_profiler_begins_in_cuinit_behind_the_first_step(case):
                           'gtrace.gtrace_inject_yield()\n'
                           'print("subscribe", subscribe())\n')
     result = case.gtrace([], [*case.python(), '-c', script], faults='slow_enable=60ms', env=environment(case))
+    check_equal(result.stdout, 'subscribe 0\n', 'the slot')
+
+
+def test_profiler_begins_behind_a_refusal(case):
+    """What was taken for captured ranges, before CUPTI refused the rest, is given back."""
+    script = BEGIN + ('ctypes.CDLL("libcuda.so.1").cuInit(0)\n'
+                      'ctypes.CDLL("libcudart.so.13").cudaProfilerStart()\n'
+                      'gtrace.gtrace_inject_yield()\n'
+                      'print("subscribe", subscribe())\n')
+    result = case.gtrace(['--capture-range', 'cuda-profiler'], [*case.python(), '-c', script], faults='enable_fails',
+                         env=environment(case))
     check_equal(result.stdout, 'subscribe 0\n', 'the slot')

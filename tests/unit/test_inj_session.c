@@ -304,6 +304,9 @@ static void steps_for_ever(void)
 	}
 	check(!inj_recording());
 	inj_step(GT_STEP_API, 0);
+	/* The control thread has ended, or is about to: who comes this late does not wait for it.
+	 */
+	check(inj_control_wait(inj_control_post(), WAIT_MS));
 }
 
 static void collector_dies(void **state)
