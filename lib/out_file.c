@@ -199,17 +199,23 @@ int gt_out_file_write(struct gt_out_file *out, struct gt_str text)
 static int copy_nameless(struct gt_out_file *out)
 {
 	int fd = open_temporary(out), rc = 0;
-	off_t pos = 0, size = lseek(out->fd, 0, SEEK_END);
+	off_t pos = 0, size;
+	ssize_t n;
 
 	if (fd < 0)
 		return fd;
 	out->named = true;
 	keep_mode(fd, out->path);
-	while (!rc && pos < size)
-		if (sendfile(fd, out->fd, &pos, (size_t)(size - pos)) <= 0)
-			rc = errno ? -errno : -EIO;
-	close(out->fd);
-	out->fd = fd;
+	size = lseek(out->fd, 0, SEEK_END);
+	if (size < 0)
+		rc = -errno;
+	while (!rc && pos < size) {
+		n = sendfile(fd, out->fd, &pos, (size_t)(size - pos));
+		if (n <= 0)
+			rc = n < 0 ? -errno : -EIO;
+	}
+	if (close(fd) < 0 && !rc)
+		rc = -errno;
 	return rc;
 }
 
