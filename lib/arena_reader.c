@@ -195,8 +195,8 @@ bool gt_arena_yield(const struct gt_arena *arena, uint32_t *seen, struct gt_msg_
 
 	if (count == *seen)
 		return false;
-	if (count - *seen > GT_YIELDS) /* those before are overwritten */
-		*seen = count - GT_YIELDS;
+	if (count - *seen >= GT_YIELDS) /* those before are overwritten, or just being so */
+		*seen = count - GT_YIELDS + 1;
 	yield = &hdr->yield[*seen % GT_YIELDS];
 	*ret = (struct gt_msg_phase){ .what = atomic_load(&yield->what),
 				      .cycle = atomic_load(&yield->cycle),

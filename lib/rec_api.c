@@ -8,7 +8,8 @@
 
 void gt_rec_fall_back(struct gt_recorder *rec, uint64_t since_ns)
 {
-	if (rec->fallback && !rec->callbacks_ns)
+	/* Or it is said of what has ended since. */
+	if (rec->fallback && (!rec->callbacks_ns || since_ns <= rec->callbacks_ns))
 		return;
 	rec->fallback = true;
 	rec->fallback_ns = since_ns;

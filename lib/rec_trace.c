@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define CLOSED_MAX  1024       /* files and failures of one drain */
 #define FLUSH_BYTES (2U << 20) /* of JSON that waits */
 /* Stacks and Python functions of one file: more than a viewer can take, and programs make. */
 #define STACKS_MAX_BYTES (UINT64_C(4) << 30)
@@ -43,9 +44,11 @@ void gt_window_free(struct gt_window *window)
 
 /* ---- the file ---- */
 
-/* One more for the report of this drain; NULL: out of memory. */
+/* One more for the report of this drain; NULL: out of memory, or far too many. */
 static struct gt_recorder_closed *add_closed(struct gt_recorder *rec)
 {
+	if (rec->closed_count == CLOSED_MAX)
+		return NULL;
 	if (rec->closed_count == rec->closed_cap) {
 		size_t cap = rec->closed_cap ? rec->closed_cap * 2 : 4;
 		struct gt_recorder_closed *closed = realloc(rec->closed, cap * sizeof(*closed));

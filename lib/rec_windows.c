@@ -203,7 +203,7 @@ static struct gt_window *open_cycle(struct gt_recorder *rec, const struct gt_sch
 		return NULL;
 	rec->next_id = pos->cycle + 1;
 	window->began = *gt_rec_losses_before(rec, first);
-	if (yield)
+	if (yield && yield->value >= first) /* or of a plan that was taken back */
 		gt_window_hear_yield(window, yield);
 	gt_window_hear_close(rec, window);
 	window->since_step = gt_sub(first, pos->warmup + 1);
@@ -525,5 +525,6 @@ void gt_windows_finish(struct gt_recorder *rec, enum gt_end end)
 			window->cut = "the program ended before the window's last step did";
 		remove_window(rec, window, lost_by_end(rec, window, end));
 	}
-	report_lost(rec, cycles_begun(gt_windows_schedule(rec), rec->state.step));
+	if (!rec->whole_mode)
+		report_lost(rec, cycles_begun(gt_windows_schedule(rec), rec->state.step));
 }

@@ -323,9 +323,10 @@ static void read_calls(struct gt_recorder *rec, const struct record_chunks *reco
 static bool is_full(const struct gt_recorder *rec)
 {
 	bool room = rec->orphans.head - rec->orphans.tail < ORPHANS_ENOUGH;
+	bool fallback = rec->fallback && !rec->callbacks_ns;
 
-	return !rec->fallback && ((rec->window_count == GT_WINDOWS_MAX && room) ||
-				  rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH);
+	return !fallback && ((rec->window_count == GT_WINDOWS_MAX && room) ||
+			     rec->launches.head - rec->launches.tail > LAUNCHES_ENOUGH);
 }
 
 static void read_events(struct gt_recorder *rec, struct gt_arena_chunk *chunks, size_t count,

@@ -206,7 +206,8 @@ enum gt_pool { GT_POOL_CUPTI = 0, GT_POOL_EVENT = 1, GT_POOL_MAX = 2 };
  * A chunk's life: FREE -(target: compare-and-swap)-> BUSY -(target)-> DONE -(collector)-> FREE.
  * The collector zeroes used_bytes, and the whole of a CUPTI chunk, before it frees
  * it. A chunk that is not backed with memory yet is BUSY with nothing used. It may read a BUSY
- * event chunk up to 'used', and a BUSY CUPTI chunk only when the process is gone.
+ * event chunk up to 'used', and a BUSY CUPTI chunk only when the process is gone or
+ * has stopped.
  */
 enum gt_chunk_state { GT_CHUNK_FREE = 0, GT_CHUNK_BUSY = 1, GT_CHUNK_DONE = 2 };
 

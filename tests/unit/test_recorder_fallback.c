@@ -178,6 +178,31 @@ static void callbacks_are_free_again(void **state)
 	assert_true(fake_traces[1].health.complete);
 }
 
+/* Both was said before the names of its calls were read, which say that it began. */
+static void names_behind_the_end(void **state)
+{
+	(void)state;
+	config.schedule.repeat = 2; /* active: 2, 3; 5, 6 */
+	start_with_names();
+	phase(GT_WHAT_FALLBACK, 0, 0, 5);
+	phase(GT_WHAT_OFF, 0, 0, 44);
+	phase(GT_WHAT_CALLBACKS, 1, 0, 45);
+	steps_to(5);
+	launch_and_kernel(5, 1, 55);
+	ab_flush(&ab);
+	steps_to(7);
+	drain(71);
+	phase(GT_WHAT_CLOSE, 1, 7, 70);
+	drain(85);
+	assert_true(report.drained);
+	finish(false, 300);
+	assert_int_equal(fake_count, 2);
+	for (size_t i = 0; i < fake_count; i++) {
+		assert_int_equal(fake_traces[i].health.fallback, fake_traces[i].meta.cycle == 1);
+		assert_int_equal(fake_traces[i].health.complete, fake_traces[i].meta.cycle == 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +211,7 @@ int main(void)
 		TEST(fallback_without_records),
 		TEST(calls_behind_many_launches),
 		TEST(callbacks_are_free_again),
+		TEST(names_behind_the_end),
 	};
 
 	return cmocka_run_group_tests_name("recorder_fallback", tests, NULL, NULL);

@@ -233,6 +233,48 @@ static void yielded_before_the_first_drain(void **state)
 	assert_false(only_trace()->health.complete);
 }
 
+/* It came in the window of a plan that was taken back, whose number this window has now. */
+static void yielded_in_a_plan_taken_back(void **state)
+{
+	static const struct gt_plan plan = {
+		.cycle = 0, .first_step = 9, .warmup = 1, .active = 1
+	};
+
+	(void)state;
+	config.schedule = (struct gt_schedule){ .on_demand = true, .active = 1 };
+	start();
+	steps_to(6);
+	phase(GT_WHAT_LEFT_OUT, 0, 5, 50);
+	drain(65);
+	gt_recorder_hold(rec, &plan);
+	gt_recorder_decide(rec, true);
+	steps_to(9);
+	launch_and_kernel(9, 1, 91);
+	steps_to(10);
+	ab_flush(&ab);
+	phase(GT_WHAT_CLOSE, 0, 10, 100);
+	drain(105);
+	drain(115);
+	drain(300);
+	assert_true(only_trace()->closed);
+	assert_int_equal(only_trace()->gpu_count, 1);
+	assert_true(only_trace()->health.complete);
+}
+
+/* The whole run is one trace, which says what it lacks: no window is lost beside it. */
+static void whole_run_with_losses(void **state)
+{
+	(void)state;
+	config.schedule = (struct gt_schedule){ .active = 1 };
+	atomic_store(&ab.hdr->mode, GT_MODE_KEEP);
+	start();
+	launch_and_kernel(0, 1, 2);
+	ab_flush(&ab);
+	atomic_store(&ab.hdr->dropped_events, 7);
+	finish(false, 40); /* without failures */
+	assert_int_equal(only_trace()->health.dropped_ring, 7);
+}
+
 /* A loss of long before the plan's steps, which is not its window's. */
 static void loss_before_a_held_window(void **state)
 {
@@ -303,7 +345,8 @@ int main(void)
 		TEST(late_for_both_windows),          TEST(many_windows_at_once),
 		TEST(range_before_the_fall_back),     TEST(interrupted_before_its_bound),
 		TEST(yielded_before_the_first_drain), TEST(loss_before_a_held_window),
-		TEST(much_work_in_the_last_window),
+		TEST(much_work_in_the_last_window),   TEST(yielded_in_a_plan_taken_back),
+		TEST(whole_run_with_losses),
 	};
 
 	return cmocka_run_group_tests_name("recorder_order", tests, NULL, NULL);
