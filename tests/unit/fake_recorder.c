@@ -57,7 +57,7 @@ void gt_recorder_phase(struct gt_recorder *rec, const struct gt_msg_phase *phase
 	(void)rec;
 	(void)phase;
 	fake.phases++;
-	fake.interleaved |= fake.busy;
+	fake.interleaved |= fake.busy > 0;
 }
 
 void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *device)
@@ -65,14 +65,14 @@ void gt_recorder_device(struct gt_recorder *rec, const struct gt_msg_device *dev
 	(void)rec;
 	(void)device;
 	fake.devices++;
-	fake.interleaved |= fake.busy;
+	fake.interleaved |= fake.busy > 0;
 }
 
 void gt_recorder_hold(struct gt_recorder *rec, const struct gt_plan *plan)
 {
 	rec->held = *plan;
 	fake.held = plan->active;
-	fake.interleaved |= fake.busy;
+	fake.interleaved |= fake.busy > 0;
 }
 
 void gt_recorder_decide(struct gt_recorder *rec, bool commit)
@@ -81,7 +81,7 @@ void gt_recorder_decide(struct gt_recorder *rec, bool commit)
 	if (commit)
 		gt_plans_add(&rec->plans, &rec->held);
 	fake.held = false;
-	fake.interleaved |= fake.busy;
+	fake.interleaved |= fake.busy > 0;
 }
 
 const struct gt_plans *gt_recorder_plans(const struct gt_recorder *rec)
@@ -118,7 +118,7 @@ void gt_recorder_rank(struct gt_recorder *rec, const struct gt_msg_rank *rank)
 {
 	(void)rec;
 	fake.rank = rank->rank;
-	fake.interleaved |= fake.busy;
+	fake.interleaved |= fake.busy > 0;
 }
 
 static void work(struct gt_recorder *rec, struct gt_recorder_report *report)
@@ -129,10 +129,10 @@ static void work(struct gt_recorder *rec, struct gt_recorder_report *report)
 	bool overwrite;
 
 	if (fake.entered) {
-		fake.busy = true;
+		fake.busy++;
 		uv_sem_post(fake.entered);
 		uv_sem_wait(fake.leave);
-		fake.busy = false;
+		fake.busy--;
 	}
 	uv_mutex_lock(&lock);
 	config->path_for(config->ctx, &rec->hello, 1, fake.path, sizeof(fake.path), &overwrite,
@@ -150,6 +150,7 @@ void gt_recorder_look(struct gt_recorder *rec)
 {
 	(void)rec;
 	fake.looks++;
+	fake.interleaved |= fake.busy > 0;
 }
 
 void gt_recorder_drain(struct gt_recorder *rec, uint64_t now_ns, bool flush_due,

@@ -25,7 +25,7 @@ struct fake_recorder {
 	enum gt_end end;  /* the last finish */
 	bool ended;       /* the process, in order: its arena says so */
 	bool flush_due;   /* the last drain */
-	bool busy;        /* in a worker thread */
+	_Atomic int busy; /* drains that wait in worker threads */
 	bool interleaved; /* something else was called meanwhile */
 	char path[64];    /* by path_for, when there is one */
 };

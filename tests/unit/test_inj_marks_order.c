@@ -47,6 +47,8 @@ static void of_several_threads(void **state)
 				sched_yield();
 			check(inj_arena->step == i * THREADS);
 		}
+		for (int i = 0; i < THREADS; i++)
+			check(!pthread_join(threads[i], NULL));
 	});
 }
 
