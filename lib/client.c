@@ -165,7 +165,8 @@ static void after_work(uv_work_t *request, int status)
 /*
  * See what is in the arena at a moment when every message that was sent before it has been read,
  * and none that was sent after it. So a drain knows of a profiler that came before what it reads,
- * and where a window's end was told, it reads all of the window. false: the process is gone.
+ * and where a window's end was told, it reads all of the window. Of a process that says something
+ * all the time, what came after the last look may have been read, too. false: the process is gone.
  */
 static bool look(struct gt_client *client)
 {
@@ -330,6 +331,11 @@ void gt_client_tick(struct gt_client *client)
 	bool ended = client->pidfd < 0 && kill(client->pid, 0) < 0 && errno == ESRCH;
 	bool stopped = client->stopping && now_ms - client->stopped_ms > STOP_WITHIN_MS;
 
+	/* Its HELLO may be there and wait: gtrace, too, may not have run for so long. */
+	if (mute && client->fd >= 0) {
+		gt_client_read(client);
+		mute = !client->recorder;
+	}
 	client->gone |= mute || ended || stopped;
 	client->kicked = true;
 	gt_client_advance(client);

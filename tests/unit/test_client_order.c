@@ -28,6 +28,31 @@ static void start_traced(void)
 	owner_run_until(&seen.drained, 1);
 }
 
+/* gtrace was stopped (Ctrl-Z, a laptop's lid) from when it had accepted the connection until now.
+ */
+static void introduces_itself_meanwhile(void **state)
+{
+	(void)state;
+	peer_send_hello(peer);
+	loop.time += 3600000;
+	gt_client_tick(client);
+	owner_run_until(&seen.drained, 1);
+	assert_int_equal(seen.gone, 0);
+	assert_true(gt_client_is_traced(client));
+}
+
+static void says_nothing(void **state)
+{
+	(void)state;
+	loop.time += 9000;
+	gt_client_tick(client);
+	assert_non_null(client);
+	loop.time += 2000;
+	gt_client_tick(client);
+	assert_null(client);
+	assert_int_equal(seen.gone, 1);
+}
+
 /* The first window is over, and the second has begun. All that was said of it when it is stopped.
  */
 static void off_from_before_the_stop(void **state)
@@ -118,6 +143,8 @@ static void ends_before_the_decision_is_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		OWNER_TEST(introduces_itself_meanwhile),
+		OWNER_TEST(says_nothing),
 		OWNER_TEST(messages_before_a_drain),
 		OWNER_TEST(off_from_before_the_stop),
 		OWNER_TEST(ends_before_the_decision_is_followed),
