@@ -1,6 +1,6 @@
 """What tracing costs on a real GPU: plain, idle, floors, gtrace and torch.profiler, interleaved.
 
-usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN OUTDIR [--sets N] [--rounds N] [--windows N] [--parts PART[,PART]...]
+usage: bench.py GTRACE FLOOR_SO LAUNCHES_BIN INSTRUCTIONS_BIN OUTDIR [--sets N] [--rounds N] [--windows N] [--parts PART[,PART]...]
 
 Equal processes differ by up to a tenth for as long as they live. So each process is held against itself: blocks of
 steps while it is traced, or after, against blocks before its first window. Not so the idle library: CUDA loads it
@@ -13,7 +13,8 @@ same processors. The 95 % bootstrap interval is over the rounds of all sets. 'pl
 happens to: what a figure can tell at best. The floors are what nobody can go below: CUPTI's records of GPU work thrown
 away ('floor'), and beside them an observer of torch's operators that does nothing ('floor ops'; 'floor shapes' has
 torch hand it their inputs). PART: idle, steps, windows (short ones, each in the middle of a block and against other
-steps of its process), launches.
+steps of its process), launches, instructions (of a launch, counted: processes differ by more than an idle library may
+cost, counts do not).
 """
 import argparse
 import collections
@@ -239,21 +240,28 @@ def files_of(sets, mode, outdir):
     return found
 
 
+def launching(programs, command):
+    """Commands that launch an empty kernel, by mode, and print a figure before, while and after they are traced."""
+    return {'plain': command,
+            'floor': [*command, os.path.abspath(programs.args.floor)],
+            'gtrace': [*programs.gtrace_run('launch', ['--wait', '0', '--active', '1', *WINDOWS['gtrace']]), *command],
+            **{name: [*programs.gtrace_run('never', options), *command] for name, options in IDLE.items()}}
+
+
+def figures_of(command):
+    out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    return [float(word) for word in out.split()[1:]]
+
+
 def launches(programs, runs):
-    """Host ns of a launch of an empty kernel, of each run before, while and after it is traced."""
-    args = programs.args
-    command = [args.launches, '40000']
-    modes = {'plain': command,
-             'floor': [*command, os.path.abspath(args.floor)],
-             'gtrace': [*programs.gtrace_run('launch', ['--wait', '0', '--active', '1', *WINDOWS['gtrace']]), *command],
-             **{name: [*programs.gtrace_run('never', options), *command] for name, options in IDLE.items()}}
+    """Host ns of a launch, of each run before, while and after it is traced."""
+    modes = launching(programs, [programs.args.launches, '40000'])
     found = {name: [] for name in modes}
     for number in range(runs):
         order = [*modes, 'plain', *IDLE]    # what is expected to be the least needs the most runs
         for name in random.Random(number).sample(order, len(order)):
-            out = subprocess.run(modes[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-            found[name].append([float(word) for word in out.stdout.split()[1:]])
-        with open(os.path.join(args.outdir, 'launches.json'), 'w') as log:
+            found[name].append(figures_of(modes[name]))
+        with open(os.path.join(programs.args.outdir, 'launches.json'), 'w') as log:
             json.dump(found, log)
     return found
 
@@ -422,17 +430,27 @@ def print_launches(found):
             *difference(more['gtrace'], more['floor'])))
 
 
+def print_instructions(programs):
+    modes = launching(programs, [programs.args.instructions, '20'])
+    found = {name: figures_of(command) for name, command in modes.items()}
+    for when, part in (('before', 0), ('while traced', 1), ('after', 2)):
+        print('instructions a launch, %s: plain %.0f, %s' % (when, found['plain'][part], ', '.join(
+            '%s %+.0f' % (name, found[name][part] - found['plain'][part]) for name in modes if name != 'plain')))
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument('gtrace')
     parser.add_argument('floor')
     parser.add_argument('launches')
+    parser.add_argument('instructions')
     parser.add_argument('outdir')
     parser.add_argument('--sets', type=int, default=4)
     parser.add_argument('--rounds', type=int, default=12, help='of each set')
     parser.add_argument('--windows', type=int, default=100)
     parser.add_argument('--launch-runs', type=int, default=30, help='twice of plain and of idle ones')
-    parser.add_argument('--parts', default='idle,steps,windows,launches', help='what is measured (all)')
+    parser.add_argument('--parts', default='idle,steps,windows,launches,instructions',
+                        help='what is measured (all)')
     return parser.parse_args()
 
 
@@ -466,6 +484,8 @@ def main():
         print_short_windows(programs, args.sets, args.windows)
     if 'launches' in args.parts:
         print_launches(launches(programs, args.launch_runs))
+    if 'instructions' in args.parts:
+        print_instructions(programs)
 
 
 if __name__ == '__main__':

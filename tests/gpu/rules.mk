@@ -1,6 +1,6 @@
 # What the bench on a real GPU compares gtrace with; 'make bench' needs a GPU and PyTorch.
 
-GPU_BIN = $(O)/floor.so $(O)/launches
+GPU_BIN = $(O)/floor.so $(O)/launches $(O)/instructions
 TEST_PROGRAMS += $(GPU_BIN)
 
 $(O)/floor.so: tests/gpu/floor.c $(O)/flags
@@ -8,11 +8,12 @@ $(O)/floor.so: tests/gpu/floor.c $(O)/flags
 		-o $@ $< -ldl
 
 # Linked with the simulated libcuda, whose name and symbols are the real one's.
-$(O)/launches: tests/gpu/launches.c $(O)/simgpu/libcuda.so.1 $(O)/flags
+$(O)/launches $(O)/instructions: $(O)/%: tests/gpu/%.c $(O)/simgpu/libcuda.so.1 $(O)/flags
 	$(call say,LD) $(CC) $(ALL_CFLAGS) $(CUDA_CPPFLAGS) $(LINK) -o $@ $< -L$(O)/simgpu -l:libcuda.so.1
 
 bench: all $(GPU_BIN) ## measure what tracing costs (needs a GPU and PyTorch), into build/bench
-	$(Q)$(PYTHON3) tests/gpu/bench.py $(O)/gtrace $(O)/floor.so $(O)/launches $(O)/bench
+	$(Q)$(PYTHON3) tests/gpu/bench.py $(O)/gtrace $(O)/floor.so $(O)/launches \
+		$(O)/instructions $(O)/bench
 
 check-gpu: all test-programs ## check gtrace on a real GPU with PyTorch, into build/check-gpu
 	$(Q)$(PYTHON3) tests/gpu/check.py $(O) $(O)/check-gpu
