@@ -66,11 +66,19 @@ static size_t attributes[16];
 static __thread struct thread *self;
 static __thread bool is_worker;
 
+/* CUPTI 13.0 on an H200 is in every launch from this call on, too, whether a kind is on or not. */
+static void begin(void)
+{
+	sim_attach();
+	sim_buffer_start_worker();
+}
+
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
 					   CUpti_BuffersCallbackCompleteFunc completed)
 {
 	if (!requested || !completed)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	begin();
 	pthread_mutex_lock(&lock);
 	request = requested;
 	complete = completed;
@@ -483,6 +491,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t *size
 {
 	if ((size_t)attr >= ARRAY_SIZE(attributes) || !size || !value)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	begin();
 	pthread_mutex_lock(&lock);
 	memcpy(&attributes[attr], value, GT_MIN(*size, sizeof(attributes[attr])));
 	pthread_mutex_unlock(&lock);

@@ -49,7 +49,7 @@ enum sim_layout { SIM_11_8, SIM_12_0, SIM_12_8, SIM_13_0, SIM_13_3, SIM_LAYOUT_M
 	X(forget_young, 0, "cuptiActivityDisable loses threads that began less than this ago")   \
 	X(subscriber_taken, 0, "cuptiSubscribe fails with error 39")                             \
 	X(enable_fails, 0, "cuptiActivityEnable fails with CUPTI_ERROR_INSUFFICIENT_PRIVILEGES") \
-	X(report, 0, "say on stderr at exit what became of the records")                         \
+	X(report, 0, "say on stderr at exit, if CUPTI was called, what became of the records")   \
 	X(foreign_buffers, 0, "bufferCompleted is also called with a buffer never requested")
 
 struct sim_faults {
