@@ -303,6 +303,17 @@ static void take_clock(void)
 		inj_cupti.cuptiActivityRegisterTimestampCallback(real_time);
 }
 
+static void limit_device_buffers(void)
+{
+	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
+	static bool done;
+
+	if (!done && inj_cupti.cuptiActivitySetAttribute)
+		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
+						    &size, &limit);
+	done = true;
+}
+
 int inj_activity_take(void)
 {
 	CUptiResult result;
@@ -312,6 +323,7 @@ int inj_activity_take(void)
 	 * callbacks.
 	 */
 	set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
+	limit_device_buffers();
 	take_clock();
 	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	if (result == CUPTI_SUCCESS) {
@@ -351,15 +363,6 @@ void inj_activity_off(void)
 		inj_cupti.cuptiActivityDisable(gpu_kinds[i]);
 	inj_activity_flush(false);
 	set_cleared(whole_graphs);
-}
-
-void inj_activity_init(void)
-{
-	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
-
-	if (inj_cupti.cuptiActivitySetAttribute)
-		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
-						    &size, &limit);
 }
 
 /*

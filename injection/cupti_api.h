@@ -68,12 +68,10 @@ int inj_activity_take(void);
 int inj_activity_on(void);
 void inj_activity_off(void);
 
-/* Before any context exists: how much memory CUPTI may take. */
-void inj_activity_init(void);
-
 /*
- * The same: switch on what traces graphs as wholes, if that is wanted. prearm: have CUPTI make its
- * device buffers together with the first context, instead of in the middle of the program.
+ * Before any context exists: switch on what traces graphs as wholes, if that is wanted. prearm:
+ * have CUPTI do now what it does when a kind is first enabled, instead of in the middle of the
+ * program.
  */
 void inj_activity_attach(bool prearm);
 

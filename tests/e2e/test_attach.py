@@ -2,7 +2,7 @@
 
 import os
 
-from harness import check_equal
+from harness import check, check_equal, each
 from on_demand import ask
 
 BEGIN = '''
@@ -77,3 +77,15 @@ def test_profiler_begins_behind_a_refusal(case):
     result = case.gtrace(['--capture-range', 'cuda-profiler'], [*case.python(), '-c', script], faults='enable_fails',
                          env=environment(case))
     check_equal(result.stdout, 'subscribe 0\n', 'the slot')
+
+
+@each(schedule=['--wait', 1000], on_demand=['--on-demand'])
+def test_idle(case, *options):
+    """CUPTI slows down every launch from its first call on, so it is not called without need."""
+    result = case.gtrace([*options, '--step-source', 'api'], case.train(), faults='report')
+    check('simgpu:' not in result.stderr, 'CUPTI is called:', result)
+
+
+def test_not_idle(case):
+    result = case.gtrace(['--step-source', 'api'], case.train(), faults='report')
+    check('simgpu:' in result.stderr, 'CUPTI is not called:', result)
