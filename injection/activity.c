@@ -354,6 +354,7 @@ int inj_activity_on(void)
 	}
 	for (size_t i = 1; i < ARRAY_SIZE(gpu_kinds); i++)
 		enable(gpu_kinds[i]);
+	atomic_store_explicit(&inj_live.was_on, 1, memory_order_relaxed);
 	return 0;
 }
 

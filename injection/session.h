@@ -32,6 +32,7 @@ struct inj_live {
 	_Atomic uint32_t generation; /* of the subscription to CUDA calls; set before heard */
 	_Atomic uint32_t armed;      /* what this phase of the schedule wants is switched on */
 	_Atomic uint32_t on;         /* CUPTI's kinds and callbacks are on */
+	_Atomic uint32_t was_on;     /* or its kinds were, before: the first time takes longest */
 	_Atomic uint32_t done;       /* the last request the control thread has dealt with */
 } __attribute__((aligned(INJ_PAGE_MAX)));
 extern struct inj_live inj_live;

@@ -7,8 +7,12 @@
 
 #include <regex.h>
 
-/* How long a program may wait before its first active step for what is to be switched on. */
-#define ARM_WAIT_MS 200
+/*
+ * How long a program may wait before its first active step for what is to be switched on. The first
+ * time that is some 20 ms on an H200, on a machine with processors to spare.
+ */
+#define ARM_WAIT_MS       200
+#define FIRST_ARM_WAIT_MS 1000
 
 static _Atomic uint32_t counts[GT_STEP_SOURCE_MAX];
 
@@ -272,7 +276,7 @@ static void own_step(enum gt_step_source source, uint32_t count)
 /* From the one word to the other: wake the control thread, where it has anything to do. */
 static void follow_phase(uint64_t old, uint64_t new)
 {
-	uint32_t step = RULING_STEP(new), mode = GT_MODE_KEEP, ticket;
+	uint32_t step = RULING_STEP(new), mode = GT_MODE_KEEP, ticket, wait_ms;
 	bool first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	struct gt_sched_pos pos;
 
@@ -283,10 +287,12 @@ static void follow_phase(uint64_t old, uint64_t new)
 	if (is_armed(RULING_STEP(old)) != pos.armed || first)
 		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
 	ticket = inj_control_post();
+	wait_ms = atomic_load_explicit(&inj_live.was_on, memory_order_relaxed) ? ARM_WAIT_MS
+									       : FIRST_ARM_WAIT_MS;
 	/* A window that opens before it is switched on would miss its beginning. */
 	if (pos.phase == GT_PHASE_ACTIVE &&
 	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
-	    !inj_control_wait(ticket, ARM_WAIT_MS) &&
+	    !inj_control_wait(ticket, wait_ms) &&
 	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire)) /* its turn may last */
 		atomic_store_explicit(&inj_arena->late_step, (uint64_t)step + 1,
 				      memory_order_relaxed);

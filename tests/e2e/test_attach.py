@@ -2,7 +2,7 @@
 
 import os
 
-from harness import check, check_equal, each
+from harness import check, check_equal, compare, each
 from on_demand import ask
 
 BEGIN = '''
@@ -84,6 +84,12 @@ def test_idle(case, *options):
     """CUPTI slows down every launch from its first call on, so it is not called without need."""
     result = case.gtrace([*options], case.train(), faults='report')
     check('simgpu:' not in result.stderr, 'CUPTI is called:', result)
+
+
+def test_first_window_waits(case):
+    """What CUPTI does at its first call takes longer than the warm-up."""
+    result = case.gtrace(['--step-source', 'api'], case.train(tools=None), faults='slow_enable=600ms')
+    compare(result.trace().expect_complete(), case.truth(), range(3, 6))
 
 
 def test_not_idle(case):
