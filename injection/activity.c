@@ -314,10 +314,13 @@ static void limit_device_buffers(void)
 	done = true;
 }
 
+static bool called;
+
 int inj_activity_take(void)
 {
 	CUptiResult result;
 
+	called = true;
 	/*
 	 * The default, which torch.profiler turns off and leaves so. CUPTI wants it before the
 	 * callbacks.
@@ -363,6 +366,14 @@ void inj_activity_off(void)
 	for (size_t i = 0; i < ARRAY_SIZE(gpu_kinds); i++)
 		inj_cupti.cuptiActivityDisable(gpu_kinds[i]);
 	inj_activity_flush(false);
+	set_cleared(whole_graphs);
+}
+
+void inj_activity_prepare(void)
+{
+	if (called)
+		return;
+	inj_activity_take();
 	set_cleared(whole_graphs);
 }
 

@@ -26,6 +26,10 @@
 #define SEND_WAIT_MS     20
 #define DEVICES_FIRST_MS 20 /* first try to ask for the GPUs; the next after twice the time */
 
+/* cuptiGetVersion() of CUDA 13.0: its first call may come in the midst of a program, as was seen.
+ */
+#define CUPTI_LATE_CALL 130000
+
 enum attach_state { ATTACH_NONE, ATTACH_BEGUN, ATTACH_OK, ATTACH_FAILED };
 
 /* Asked for or told by other threads. */
@@ -309,18 +313,19 @@ int inj_control_start(void)
 
 /* ---- asked by other threads ---- */
 
-/* Would the program wait for CUPTI's first kind to be enabled? A window has its warm-up for that.
- */
-static bool begins_unannounced(void)
-{
-	return inj_config.capture == INJ_CAPTURE_PROFILER || inj_config.capture == INJ_CAPTURE_NVTX;
-}
-
 /*
  * From CUPTI's first call on, but for what asks for its version and names, each launch goes through
- * it for good: 380 instructions more of 8,440 on an H200 with CUPTI 13.0 and no kind enabled. So
- * where nothing is to be traced by now, it is left alone.
+ * it for good: 380 instructions more, of some 8,450, on an H200 with CUPTI 13.0 and no kind
+ * enabled. So it is left alone until a window is near. But captured ranges may begin at any moment;
+ * and older ones are said to hang or crash in graphs that were made before their first call
+ * (pytorch issue 75504).
  */
+static bool is_called_early(void)
+{
+	return inj_config.capture > INJ_CAPTURE_NONE || inj_cupti.version < CUPTI_LATE_CALL ||
+	       inj_steps_near(inj_step_now());
+}
+
 static enum attach_state attach(void)
 {
 	int err;
@@ -339,7 +344,7 @@ static enum attach_state attach(void)
 	if (atomic_load_explicit(&yields, memory_order_acquire))
 		return ATTACH_OK;
 	inj_launches_listen(inj_config.capture == INJ_CAPTURE_PROFILER);
-	inj_activity_attach(!inj_cupti_wanted() && begins_unannounced());
+	inj_activity_attach(!inj_cupti_wanted() && is_called_early());
 	if (!inj_cupti_wanted())
 		return ATTACH_OK;
 	/* Not later: the program's first launches may follow at once. */

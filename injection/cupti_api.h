@@ -70,10 +70,15 @@ void inj_activity_off(void);
 
 /*
  * Before any context exists: switch on what traces graphs as wholes, if that is wanted. prearm:
- * have CUPTI do now what it does when a kind is first enabled, instead of in the middle of the
- * program.
+ * have CUPTI do now what it does at its first call and when a kind is first enabled.
  */
 void inj_activity_attach(bool prearm);
+
+/*
+ * In the midst of the program: the same, as far as it takes no kind, for one that is disabled soon
+ * after a thread's first launch loses that thread.
+ */
+void inj_activity_prepare(void);
 
 /*
  * Trace graphs node by node from now on, so that nothing is on and CUPTI asks for no buffers. After

@@ -159,7 +159,10 @@ void inj_control_attach(void);
 /* Have inj_control_exit() called before the exit handlers that CUDA has registered by now. */
 void inj_exit_early(void);
 
-/* The program ends in an orderly way. Waits 200 ms at most, and only with a window open. */
+/*
+ * The program ends in an orderly way. Waits 200 ms at most, and only with a window open or while
+ * the control thread is at work.
+ */
 void inj_control_exit(void);
 
 /* ---- steps.c ---- */
@@ -171,6 +174,9 @@ const struct gt_schedule *inj_steps_schedule(void);
 
 /* Where this step is in it and in the plans. */
 void inj_steps_at(uint64_t step, struct gt_sched_pos *ret);
+
+/* Does a window come so soon after this step that CUPTI is to be called, if it never was? */
+bool inj_steps_near(uint64_t step);
 
 /*
  * Take a plan, unless the program is in the step in which it begins or past it: no mark comes in

@@ -7,12 +7,11 @@
 
 #include <regex.h>
 
-/*
- * How long a program may wait before its first active step for what is to be switched on. The first
- * time that is some 20 ms on an H200, on a machine with processors to spare.
- */
+/* How long a program may wait before its first active step for what is to be switched on. */
 #define ARM_WAIT_MS       200
 #define FIRST_ARM_WAIT_MS 1000
+
+#define LEAD_STEPS        50 /* before a warm-up, see inj_steps_near() */
 
 static _Atomic uint32_t counts[GT_STEP_SOURCE_MAX];
 
@@ -213,6 +212,20 @@ void inj_steps_claim(enum gt_step_source source)
 	} while (!atomic_compare_exchange_weak(word, &old, new));
 }
 
+static bool is_near(const struct gt_sched_pos *pos)
+{
+	return pos->armed ||
+	       (pos->steps_to_active && pos->steps_to_active <= pos->warmup + LEAD_STEPS);
+}
+
+bool inj_steps_near(uint64_t step)
+{
+	struct gt_sched_pos pos;
+
+	inj_steps_at(step, &pos);
+	return is_near(&pos);
+}
+
 /* Does the control thread have anything to do between these steps? */
 static bool phase_changes(uint32_t from, uint32_t to)
 {
@@ -220,7 +233,8 @@ static bool phase_changes(uint32_t from, uint32_t to)
 
 	inj_steps_at(from, &a);
 	inj_steps_at(to, &b);
-	return a.armed != b.armed || a.phase != b.phase || a.cycle != b.cycle;
+	return a.armed != b.armed || a.phase != b.phase || a.cycle != b.cycle ||
+	       is_near(&a) != is_near(&b);
 }
 
 /*

@@ -245,6 +245,13 @@ static void follow_steps(uint32_t last)
 		follow_step(next_step++);
 }
 
+/* CUPTI's first call, ahead of the first window. */
+static void prepare(void)
+{
+	if (ctl->attached && !ctl->yielded && !ctl->stopped)
+		inj_activity_prepare();
+}
+
 void inj_window_plan(const struct gt_msg_plan *msg)
 {
 	const struct gt_plan plan = {
@@ -259,6 +266,7 @@ void inj_window_plan(const struct gt_msg_plan *msg)
 	/* Windows of the plans before it that are over by now. */
 	if (steps_rule())
 		follow_steps(UINT32_MAX);
+	prepare(); /* before it is taken: should this take long, it is late, and the next one not */
 	taken = inj_steps_plan(&plan, &step);
 	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, msg->id, step);
 }
@@ -425,6 +433,8 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 		inj_launches_listen(false);
 		inj_activity_end_graphs();
 	}
+	if (inj_steps_near(inj_step_now()))
+		prepare();
 	set_wanted(wanted);
 	torch_wanted = wanted &&
 		       (mode != GT_MODE_KEEP ||

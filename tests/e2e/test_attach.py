@@ -1,9 +1,10 @@
-"""What comes while the program's first cuInit(), in which CUPTI is switched on, is under way."""
+"""CUPTI's first call: when it comes, and what comes while it is under way."""
 
 import os
+import re
 
 from harness import check, check_equal, compare, each
-from on_demand import ask
+from on_demand import ask, running, steps_of, wait_for_files, wait_for_steps
 
 BEGIN = '''
 import ctypes, os, sys, threading, time
@@ -83,15 +84,46 @@ def test_profiler_begins_behind_a_refusal(case):
 def test_idle(case, *options):
     """CUPTI slows down every launch from its first call on, so it is not called without need."""
     result = case.gtrace([*options], case.train(), faults='report')
-    check('simgpu:' not in result.stderr, 'CUPTI is called:', result)
+    check('on Simulated GPU' in result.stderr, 'it could not be:', result)
+    check('first call' not in result.stderr, 'CUPTI is called:', result)
+
+
+def step_of_first_call(result, trace):
+    """By what was done before, each step of the window having done as much as another."""
+    work = int(re.search(r'first call of CUPTI was over after (\d+) pieces', result.stderr)[1])
+    return work * len(trace.step_numbers()) / len(trace.gpu())
+
+
+def test_called_ahead(case):
+    """50 steps before the warm-up: no window waits for what the first call takes."""
+    result = case.gtrace(['--step-source', 'api', '--wait', 150], case.train('--steps', 160),
+                         faults='report,slow_call=20ms')
+    trace = result.trace().expect_complete()
+    step = step_of_first_call(result, trace)
+    check(trace.step_numbers()[0] == 152 and 100 <= step < 151, step, trace.step_numbers())
+
+
+def test_called_ahead_of_a_trigger(case):
+    """And before its plan is taken, whose warm-up is the step before its first one."""
+    with running(case, ['--on-demand'], faults='report,slow_call=300ms') as process:
+        wait_for_steps(case)
+        first = steps_of(ask(case, 'trigger')[1])[0]
+        wait_for_files(case, 1)
+    result = case.finish(process)
+    step = step_of_first_call(result, result.trace('train-rank0-cycle1.trace.json.gz'))
+    check(0 < step < first - 2, step, first)
+
+
+@each(old_cupti=[[], 'record_sizes=12.8'], near=[[], ''], profiler=[['--capture-range', 'cuda-profiler'], ''],
+      whole_graphs=[['--wait', 1000, '--cuda-graph', 'graph'], ''])
+def test_called_at_once(case, options, faults):
+    """Where the midst of the program would be too late, or not safe."""
+    result = case.gtrace(['--step-source', 'api', *options], case.train(tools=None), faults=f'report,{faults}')
+    check('first call of CUPTI was over after 0 pieces' in result.stderr, 'CUPTI is not called:', result)
 
 
 def test_first_window_waits(case):
-    """What CUPTI does at its first call takes longer than the warm-up."""
-    result = case.gtrace(['--step-source', 'api'], case.train(tools=None), faults='slow_enable=600ms')
-    compare(result.trace().expect_complete(), case.truth(), range(3, 6))
-
-
-def test_not_idle(case):
-    result = case.gtrace(['--step-source', 'api'], case.train(), faults='report')
-    check('simgpu:' in result.stderr, 'CUPTI is not called:', result)
+    """What CUPTI does as a kind is first enabled takes longer than the warm-up."""
+    command = case.train('--steps', 80, tools=None)
+    result = case.gtrace(['--step-source', 'api', '--wait', 60], command, faults='slow_enable=600ms')
+    compare(result.trace().expect_complete(), case.truth(), range(62, 65))

@@ -82,6 +82,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
 	if (sim_record_bytes(kind) == 0)
 		return CUPTI_ERROR_INVALID_KIND;
+	sim_attach();
 	switch_kind(kind, false);
 	sim_buffer_forget_young();
 	simgpu_tools_changed();
@@ -146,6 +147,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc f
 		best = after - before;
 		offset = theirs - (before + best / 2);
 	}
+	sim_attach();
 	atomic_store(&clock_offset_ns, offset);
 	return CUPTI_SUCCESS;
 }
@@ -158,6 +160,7 @@ static uint64_t record_time(uint64_t time_ns)
 
 CUptiResult cuptiGetTimestamp(uint64_t *ret)
 {
+	sim_attach();
 	*ret = record_time(simgpu_now_ns());
 	return CUPTI_SUCCESS;
 }

@@ -125,6 +125,7 @@ void sim_attach(void)
 	};
 
 	simgpu_set_tools(&tools);
+	sim_buffer_called();
 }
 
 /* ---- subscription ---- */

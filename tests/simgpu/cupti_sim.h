@@ -33,6 +33,7 @@ void sim_record_times(struct sim_record *record, uint64_t start_ns, uint64_t end
 void sim_buffer_add(const struct sim_record *record, uint64_t due_ns);
 void sim_buffer_count_drop(void);
 void sim_buffer_start_worker(void);
+void sim_buffer_called(void); /* CUPTI was */
 /*
  * Kinds are disabled: as on real devices with CUPTI 13.0, a thread that began just now records
  * nothing from now on, if the faults say so.
@@ -47,7 +48,10 @@ void sim_activity_work(const struct sim_work *work);
 void sim_activity_sync(const struct sim_call *call, uint32_t context, uint32_t stream,
 		       CUpti_ActivitySynchronizationType type, uint64_t start_ns);
 
-/* cupti_callback.c: listen to the simulated driver. Idempotent. */
+/*
+ * cupti_callback.c: listen to the simulated driver, as CUPTI 13.0 on an H200 does from any call on,
+ * but for those of its version and of names, whether anything is on or not. Idempotent.
+ */
 void sim_attach(void);
 /*
  * A tool that switches something on has not settled; it has when it flushes for the first time

@@ -45,11 +45,13 @@ enum sim_layout { SIM_11_8, SIM_12_0, SIM_12_8, SIM_13_0, SIM_13_3, SIM_LAYOUT_M
 	X(withhold, 0, "a flush keeps the buffers of threads that have work in flight")          \
 	X(in_place, 0, "records are in their buffers from the launch on, marked until it comes") \
 	X(async_flush, 0, "cuptiActivityFlushAll returns before the buffers do")                 \
+	X(slow_call, 0, "the first call of CUPTI, whichever it is, takes this long")             \
 	X(slow_enable, 0, "the first cuptiActivityEnable takes this long")                       \
 	X(forget_young, 0, "cuptiActivityDisable loses threads that began less than this ago")   \
 	X(subscriber_taken, 0, "cuptiSubscribe fails with error 39")                             \
 	X(enable_fails, 0, "cuptiActivityEnable fails with CUPTI_ERROR_INSUFFICIENT_PRIVILEGES") \
-	X(report, 0, "say on stderr at exit, if CUPTI was called, what became of the records")   \
+	X(report, 0,                                                                             \
+	  "say on stderr when CUPTI is first called, and then what became of the records")       \
 	X(foreign_buffers, 0, "bufferCompleted is also called with a buffer never requested")
 
 struct sim_faults {
@@ -146,6 +148,9 @@ void simgpu_tools_changed(void);
 void simgpu_wait_for_tools(int listening);
 
 uint64_t simgpu_now_ns(void);
+
+/* So many pieces of work were given to the devices. */
+uint64_t simgpu_work(void);
 
 /* For CUPTI's questions. 0 or an id; false: no such object. */
 uint32_t simgpu_context_uid(CUcontext ctx);

@@ -49,10 +49,18 @@ void sim_execute(const struct sim_work *work)
 		memset((void *)work->dst, (int)work->value, work->bytes);
 }
 
+static _Atomic uint64_t emitted;
+
+uint64_t simgpu_work(void)
+{
+	return atomic_load(&emitted);
+}
+
 void sim_emit(struct sim_work *work)
 {
 	const struct sim_tools *tools = sim_tools();
 
+	atomic_fetch_add(&emitted, 1);
 	work->correlation = sim_innermost()->correlation;
 	if (tools)
 		tools->work(work);

@@ -62,6 +62,16 @@ void inj_steps_at(uint64_t step, struct gt_sched_pos *ret)
 	gt_schedule_at(&schedule, step, ret);
 }
 
+bool inj_steps_near(uint64_t step)
+{
+	(void)step;
+	return false;
+}
+
+void inj_activity_prepare(void)
+{
+}
+
 bool inj_steps_plan(const struct gt_plan *plan, uint32_t *ret_step)
 {
 	(void)plan;
