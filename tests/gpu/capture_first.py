@@ -1,9 +1,12 @@
 """The first window opens while a global-mode capture is under way in the main thread.
 
 A second thread marks the steps; the graph must still replay with the right result.
+
+usage: capture_first.py MARKS
 """
 import ctypes
 import os
+import sys
 import threading
 
 import torch
@@ -12,13 +15,14 @@ import torch
 def main():
     mark = ctypes.CDLL(os.environ['GTRACE_INJECTION']).gtrace_inject_step if 'GTRACE_INJECTION' in os.environ \
         else (lambda: None)
+    marks = int(sys.argv[1])    # 3 open the window of --skip-first 0 --wait 1 --warmup 1
     x = torch.ones(64, 64, device='cuda')
     torch.cuda.synchronize()
     capturing, marked = threading.Event(), threading.Event()
 
     def marker():
         capturing.wait()
-        for _ in range(3):      # opens the window of --skip-first 0 --wait 1 --warmup 1
+        for _ in range(marks):
             mark()
         marked.set()
 

@@ -349,7 +349,7 @@ def expect_all_reduced(trace, log):
 
 @case
 def ddp_random_windows(run):
-    """Ranks with schedules of their own: first enables staggered, windows at random moments."""
+    """Ranks with schedules of their own: first calls of CUPTI staggered, windows at random moments."""
     if run.gpus < 2:
         return None
     rng = random.Random(7)
@@ -360,7 +360,7 @@ def ddp_random_windows(run):
     with open(script, 'w') as out:
         out.write('#!/bin/sh\nif [ "$RANK" = 0 ]; then set -- --skip-first %d --wait %d; else set -- --skip-first %d '
                   '--wait %d; fi\nexec %s run -q -o %s "$@" --warmup 1 --active 2 --repeat 25 --step-source optimizer -- %s '
-                  'ddp.py 500\n' % (rng.randrange(3, 9), rng.randrange(5, 9), rng.randrange(9, 20), rng.randrange(9, 13),
+                  'ddp.py 500\n' % (rng.randrange(63, 69), rng.randrange(5, 9), rng.randrange(70, 80), rng.randrange(9, 13),
                                     run.gtrace, where, sys.executable))
     os.chmod(script, 0o755)
     done = subprocess.run([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '2', '--no-python', script],
