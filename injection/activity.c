@@ -340,10 +340,14 @@ int inj_activity_take(void)
 
 static int enable(CUpti_ActivityKind kind)
 {
+	static CUpti_ActivityKind said;
 	CUptiResult result = inj_cupti.cuptiActivityEnable(kind);
 
 	if (result == CUPTI_SUCCESS)
 		return 0;
+	if (kind == said) /* within cuInit() */
+		return -EIO;
+	said = kind;
 	inj_log(GT_LOG_WARN, "CUPTI does not collect GPU work of kind %d: %s (%d)", (int)kind,
 		inj_cupti_error(result), (int)result);
 	return -EIO;

@@ -316,13 +316,14 @@ int inj_control_start(void)
 /*
  * From CUPTI's first call on, but for what asks for its version and names, each launch goes through
  * it for good: 380 instructions more, of some 8,450, on an H200 with CUPTI 13.0 and no kind
- * enabled. So it is left alone until a window is near. But captured ranges may begin at any moment;
- * and older ones are said to hang or crash in graphs that were made before their first call
+ * enabled. So it is left alone until a window is near. But most captured ranges may begin at any
+ * moment; and older ones are said to hang or crash in graphs that were made before their first call
  * (pytorch issue 75504).
  */
 static bool is_called_early(void)
 {
-	return inj_config.capture > INJ_CAPTURE_NONE || inj_cupti.version < CUPTI_LATE_CALL ||
+	return inj_config.capture == INJ_CAPTURE_PROFILER ||
+	       inj_config.capture == INJ_CAPTURE_NVTX || inj_cupti.version < CUPTI_LATE_CALL ||
 	       inj_steps_near(inj_step_now());
 }
 

@@ -177,6 +177,7 @@ void inj_steps_at(uint64_t step, struct gt_sched_pos *ret);
 
 /* Does a window come so soon after this step that CUPTI is to be called, if it never was? */
 bool inj_steps_near(uint64_t step);
+bool inj_steps_plan_near(const struct gt_plan *plan);
 
 /*
  * Take a plan, unless the program is in the step in which it begins or past it: no mark comes in

@@ -160,6 +160,11 @@ static bool is_armed(uint32_t step)
 	return pos.armed;
 }
 
+bool inj_steps_plan_near(const struct gt_plan *plan)
+{
+	return gt_plan_begin(plan) <= (uint64_t)RULING_STEP(atomic_load(&ruling)) + LEAD_STEPS;
+}
+
 bool inj_steps_plan(const struct gt_plan *plan, uint32_t *ret_step)
 {
 	struct gt_plans plans;
@@ -212,10 +217,13 @@ void inj_steps_claim(enum gt_step_source source)
 	} while (!atomic_compare_exchange_weak(word, &old, new));
 }
 
+/* Of captured ranges nothing is known ahead but what arms them. */
 static bool is_near(const struct gt_sched_pos *pos)
 {
-	return pos->armed ||
-	       (pos->steps_to_active && pos->steps_to_active <= pos->warmup + LEAD_STEPS);
+	const struct gt_schedule *sched = inj_steps_schedule();
+
+	return pos->armed || (!sched->capture && pos->steps_to_active &&
+			      pos->steps_to_active <= sched->warmup + LEAD_STEPS);
 }
 
 bool inj_steps_near(uint64_t step)

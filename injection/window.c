@@ -266,7 +266,9 @@ void inj_window_plan(const struct gt_msg_plan *msg)
 	/* Windows of the plans before it that are over by now. */
 	if (steps_rule())
 		follow_steps(UINT32_MAX);
-	prepare(); /* before it is taken: should this take long, it is late, and the next one not */
+	/* Before it is taken: should this take long, it is late, and the next one is not. */
+	if (inj_steps_plan_near(&plan))
+		prepare();
 	taken = inj_steps_plan(&plan, &step);
 	inj_tell(taken ? GT_WHAT_PLAN_TAKEN : GT_WHAT_PLAN_LATE, msg->id, step);
 }

@@ -80,11 +80,12 @@ def test_profiler_begins_behind_a_refusal(case):
     check_equal(result.stdout, 'subscribe 0\n', 'the slot')
 
 
-@each(schedule=['--wait', 1000, '--step-source', 'api'], on_demand=['--on-demand'])
+@each(schedule=['--wait', 1000, '--step-source', 'api'], on_demand=['--on-demand'],
+      time=['--capture-range', 'time', '--delay', '1h'])
 def test_idle(case, *options):
     """CUPTI slows down every launch from its first call on, so it is not called without need."""
-    result = case.gtrace([*options], case.train(), faults='report')
-    check('on Simulated GPU' in result.stderr, 'it could not be:', result)
+    result = case.gtrace(['-vv', *options], case.train(tools=None), faults='report')
+    check('libcupti.so.13 is version' in result.stderr, 'it could not be:', result)
     check('first call' not in result.stderr, 'CUPTI is called:', result)
 
 
@@ -96,8 +97,8 @@ def step_of_first_call(result, trace):
 
 def test_called_ahead(case):
     """50 steps before the warm-up: no window waits for what the first call takes."""
-    result = case.gtrace(['--step-source', 'api', '--wait', 150], case.train('--steps', 160),
-                         faults='report,slow_call=20ms')
+    command = case.train('--steps', 160, tools=(151, 152))
+    result = case.gtrace(['--step-source', 'api', '--wait', 150], command, faults='report,slow_call=20ms')
     trace = result.trace().expect_complete()
     step = step_of_first_call(result, trace)
     check(trace.step_numbers()[0] == 152 and 100 <= step < 151, step, trace.step_numbers())
@@ -114,11 +115,12 @@ def test_called_ahead_of_a_trigger(case):
     check(0 < step < first - 2, step, first)
 
 
-@each(old_cupti=[[], 'record_sizes=12.8'], near=[[], ''], profiler=[['--capture-range', 'cuda-profiler'], ''],
+@each(old_cupti=[['--wait', 1000], 'record_sizes=12.8'], near=[[], ''],
+      profiler=[['--capture-range', 'cuda-profiler'], ''], nvtx=[['--capture-range', 'nvtx:none'], ''],
       whole_graphs=[['--wait', 1000, '--cuda-graph', 'graph'], ''])
 def test_called_at_once(case, options, faults):
     """Where the midst of the program would be too late, or not safe."""
-    result = case.gtrace(['--step-source', 'api', *options], case.train(tools=None), faults=f'report,{faults}')
+    result = case.gtrace(['--step-source', 'api', *options], case.train(tools=None), faults=f'report,slow_call=100ms,{faults}')
     check('first call of CUPTI was over after 0 pieces' in result.stderr, 'CUPTI is not called:', result)
 
 

@@ -29,7 +29,7 @@ def late(mode):
 
 def late_own_profiler(where):
     def check(run):
-        """CUPTI is the program's own profiler's before it is gtrace's."""
+        """CUPTI is the program's own profiler's until it becomes gtrace's."""
         trace, = run.run('late-profiler-' + where, ['--step-source', 'optimizer', *LATE],
                          run.python('own_profiler.py', where, 80))
         trace.expect_whole()

@@ -68,6 +68,12 @@ bool inj_steps_near(uint64_t step)
 	return false;
 }
 
+bool inj_steps_plan_near(const struct gt_plan *plan)
+{
+	(void)plan;
+	return false;
+}
+
 void inj_activity_prepare(void)
 {
 }
