@@ -7,7 +7,10 @@
 
 #include <regex.h>
 
-/* How long a program may wait before its first active step for what is to be switched on. */
+/*
+ * How long a program may wait before its first active step for what is to be switched on. The first
+ * time CUPTI makes its buffers, too.
+ */
 #define ARM_WAIT_MS       200
 #define FIRST_ARM_WAIT_MS 1000
 

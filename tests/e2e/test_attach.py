@@ -120,7 +120,8 @@ def test_called_ahead_of_a_trigger(case):
       whole_graphs=[['--wait', 1000, '--cuda-graph', 'graph'], ''])
 def test_called_at_once(case, options, faults):
     """Where the midst of the program would be too late, or not safe."""
-    result = case.gtrace(['--step-source', 'api', *options], case.train(tools=None), faults=f'report,slow_call=100ms,{faults}')
+    result = case.gtrace(['--step-source', 'api', *options], case.train(tools=None),
+                         faults=f'report,slow_call=100ms,{faults}')
     check('first call of CUPTI was over after 0 pieces' in result.stderr, 'CUPTI is not called:', result)
 
 

@@ -419,11 +419,13 @@ static void *worker(void *arg)
 
 static void report(void)
 {
+	pthread_mutex_lock(&lock);
 	fprintf(stderr,
 		"simgpu: %llu pieces of work, %llu records written, %llu of %llu buffers handed "
 		"out\n",
 		(unsigned long long)totals.work, (unsigned long long)totals.written,
 		(unsigned long long)totals.handed_out, (unsigned long long)totals.buffers);
+	pthread_mutex_unlock(&lock);
 }
 
 static void first_call(void)
