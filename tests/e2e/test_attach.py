@@ -97,7 +97,7 @@ def step_of_first_call(result, trace):
 
 def test_called_ahead(case):
     """50 steps before the warm-up: no window waits for what the first call takes."""
-    command = case.train('--steps', 160, tools=(151, 152))
+    command = case.train('--steps', 160, '--step-us', 20000, tools=(151, 152))
     result = case.gtrace(['--step-source', 'api', '--wait', 150], command, faults='report,slow_call=20ms')
     trace = result.trace().expect_complete()
     step = step_of_first_call(result, trace)
@@ -128,5 +128,5 @@ def test_called_at_once(case, options, faults):
 def test_first_window_waits(case):
     """What CUPTI does as a kind is first enabled takes longer than the warm-up."""
     command = case.train('--steps', 80, tools=None)
-    result = case.gtrace(['--step-source', 'api', '--wait', 60], command, faults='slow_enable=600ms')
+    result = case.gtrace(['--step-source', 'api', '--wait', 60], command, faults='slow_enable=400ms')
     compare(result.trace().expect_complete(), case.truth(), range(62, 65))
