@@ -306,12 +306,10 @@ static void take_clock(void)
 static void limit_device_buffers(void)
 {
 	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
-	static bool done;
 
-	if (!done && inj_cupti.cuptiActivitySetAttribute)
+	if (inj_cupti.cuptiActivitySetAttribute)
 		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
 						    &size, &limit);
-	done = true;
 }
 
 static bool called;
@@ -320,13 +318,14 @@ int inj_activity_take(void)
 {
 	CUptiResult result;
 
-	called = true;
 	/*
 	 * The default, which torch.profiler turns off and leaves so. CUPTI wants it before the
 	 * callbacks.
 	 */
 	set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
-	limit_device_buffers();
+	if (!called)
+		limit_device_buffers();
+	called = true;
 	take_clock();
 	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	if (result == CUPTI_SUCCESS) {

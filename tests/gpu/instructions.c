@@ -5,21 +5,17 @@
  * usage: instructions LAUNCHES [FLOOR_SO]
  * prints one line: LAUNCHES, then the median of instructions a launch, before, while and after.
  * Traced is by FLOOR_SO, or by gtrace with --wait 0 --active 1. A child launches, its parent counts
- * single steps by ptrace(): there need be no counters of the processor. Driver API only.
+ * single steps by ptrace(): there need be no counters of the processor.
  */
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cuda.h>
-
+#include "empty_kernel.h"
 #include "gtrace.h"
 
 #define PHASES       3 /* before, while, after */
@@ -32,10 +28,7 @@ struct counts {
 	uint64_t steps[PHASES][LAUNCHES_MAX];
 };
 
-static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
-			  ".visible .entry empty_kernel()\n{\n\tret;\n}\n";
-
-static void must(bool good, const char *what)
+static void expect(bool good, const char *what)
 {
 	if (good)
 		return;
@@ -52,24 +45,11 @@ static int compare(const void *a, const void *b)
 
 /* ---- the child ---- */
 
-static void call(const char *path, const char *name)
-{
-	void *library = dlopen(path, RTLD_NOW);
-	int (*function)(void) = library ? (int (*)(void))dlsym(library, name) : NULL;
-
-	must(function && !function(), name);
-}
-
-static void launch(CUfunction kernel)
-{
-	must(!cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), "cuLaunchKernel");
-}
-
 static void count(CUfunction kernel, struct counts *counts, int phase, int launches)
 {
 	for (int i = 0; i < UNCOUNTED; i++)
 		launch(kernel);
-	must(!cuCtxSynchronize(), "cuCtxSynchronize");
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
 	counts->phase = phase;
 	raise(SIGSTOP); /* from here on in single steps */
 	for (int i = 0; i < launches; i++) {
@@ -79,23 +59,15 @@ static void count(CUfunction kernel, struct counts *counts, int phase, int launc
 		counts->counting = false;
 	}
 	raise(SIGSTOP);
-	must(!cuCtxSynchronize(), "cuCtxSynchronize");
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
 static int be_counted(struct counts *counts, int launches, const char *floor_path)
 {
-	CUdevice device;
-	CUcontext context;
-	CUmodule module;
 	CUfunction kernel;
 
-	must(!ptrace(PTRACE_TRACEME, 0, NULL, NULL), "ptrace");
-	must(!cuInit(0), "cuInit");
-	must(!cuDeviceGet(&device, 0), "cuDeviceGet");
-	must(!cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-	must(!cuCtxSetCurrent(context), "cuCtxSetCurrent");
-	must(!cuModuleLoadData(&module, ptx), "cuModuleLoadData");
-	must(!cuModuleGetFunction(&kernel, module, "empty_kernel"), "cuModuleGetFunction");
+	expect(!ptrace(PTRACE_TRACEME, 0, NULL, NULL), "ptrace");
+	kernel = load_empty_kernel();
 	count(kernel, counts, 0, launches);
 	if (floor_path) {
 		call(floor_path, "floor_init");
@@ -120,10 +92,10 @@ static int follow(pid_t child, struct counts *counts)
 	int status, sig;
 
 	for (;;) {
-		must(waitpid(child, &status, 0) == child, "waitpid");
+		expect(waitpid(child, &status, 0) == child, "waitpid");
 		if (WIFEXITED(status))
 			return WEXITSTATUS(status);
-		must(WIFSTOPPED(status), "the launching process");
+		expect(WIFSTOPPED(status), "the launching process");
 		sig = WSTOPSIG(status);
 		if (sig == SIGSTOP)
 			stepping = !stepping;
@@ -131,9 +103,9 @@ static int follow(pid_t child, struct counts *counts)
 			counts->steps[counts->phase][counts->launch]++;
 		if (sig == SIGSTOP || sig == SIGTRAP)
 			sig = 0;
-		must(!ptrace(stepping ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL,
-			     (void *)(intptr_t)sig),
-		     "ptrace");
+		expect(!ptrace(stepping ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL,
+			       (void *)(intptr_t)sig),
+		       "ptrace");
 	}
 }
 
@@ -147,7 +119,7 @@ int main(int argc, char **argv)
 	if (launches < 1 || launches > LAUNCHES_MAX || counts == MAP_FAILED)
 		return 2;
 	child = fork();
-	must(child >= 0, "fork");
+	expect(child >= 0, "fork");
 	if (!child)
 		return be_counted(counts, launches, argc > 2 ? argv[2] : NULL);
 	status = follow(child, counts);

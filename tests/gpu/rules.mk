@@ -8,7 +8,7 @@ $(O)/floor.so: tests/gpu/floor.c $(O)/flags
 		-o $@ $< -ldl
 
 # Linked with the simulated libcuda, whose name and symbols are the real one's.
-$(O)/launches $(O)/instructions: $(O)/%: tests/gpu/%.c $(O)/simgpu/libcuda.so.1 $(O)/flags
+$(O)/launches $(O)/instructions: $(O)/%: tests/gpu/%.c tests/gpu/empty_kernel.h $(O)/simgpu/libcuda.so.1 $(O)/flags
 	$(call say,LD) $(CC) $(ALL_CFLAGS) $(CUDA_CPPFLAGS) $(LINK) -o $@ $< -L$(O)/simgpu -l:libcuda.so.1
 
 bench: all $(GPU_BIN) ## measure what tracing costs (needs a GPU and PyTorch), into build/bench
