@@ -26,8 +26,7 @@
 #define SEND_WAIT_MS     20
 #define DEVICES_FIRST_MS 20 /* first try to ask for the GPUs; the next after twice the time */
 
-/* cuptiGetVersion() of CUDA 13.0: its first call may come in the midst of a program, as was seen.
- */
+/* cuptiGetVersion() of CUDA 13.0, whose first call was seen to do no harm within a program */
 #define CUPTI_LATE_CALL 130000
 
 enum attach_state { ATTACH_NONE, ATTACH_BEGUN, ATTACH_OK, ATTACH_FAILED };

@@ -406,11 +406,15 @@ def print_short_windows(programs, pairs, count):
     """Of count windows in all, each in the middle of a block."""
     sets = [programs.short_set(number) for number in range(pairs)]
     blocks = short_windows(sets, -(-count // pairs))
+    with open(os.path.join(programs.args.outdir, 'windows.json'), 'w') as log:
+        json.dump(blocks, log)
     active, after = slowdown(WARMUP + 1, AFTER), slowdown(AFTER, AFTER + 3)
     print('%d windows, to other steps of the same process (p25; p99 of three steps after, ms)' % len(blocks['gtrace']))
     for name, found in blocks.items():
         print('  %-8s while %.3f [%.3f, %.3f]  after %.3f [%.3f, %.3f]  p99 %+.2f [%+.2f, %+.2f]' % (
             name, *with_interval(active, found), *with_interval(after, found), *with_interval(late, found)))
+        print('           the steps after it, one by one:', *('%.3f [%.3f, %.3f] ' % with_interval(
+            slowdown(step, step + 1), found) for step in range(AFTER, AFTER + 3)))
     for name, of in ('while', active), ('after', after):
         print('  gtrace/floor %s %.3f [%.3f, %.3f]' % (name, *with_interval(
             lambda gtrace, floor, of=of: of(gtrace) / of(floor), blocks['gtrace'], blocks['floor'])))
