@@ -96,7 +96,7 @@ static void explain_nothing(const struct run_report *report)
 			     .text);
 		return;
 	}
-	warn("nothing is traced: the program ended in step %u, the first window begins with step "
+	warn("nothing is traced: tracing ended in step %u, the first window begins with step "
 	     "%llu (see --skip-first, --wait, --warmup)",
 	     report->last_step, (unsigned long long)first.steps_to_active);
 }
