@@ -31,6 +31,8 @@ static _Atomic uint64_t ruling;
 #define RULING_WORD(step, source, frozen) \
 	((uint64_t)(step) | (uint64_t)(source) << 32 | ((frozen) ? RULING_FROZEN : 0))
 
+static _Atomic uint32_t marks_waiting; /* until a window is switched on */
+
 /* The same of the program's own steps, while captured ranges are the steps. */
 static _Atomic uint64_t own_ruling;
 
@@ -165,6 +167,14 @@ static bool is_armed(uint32_t step)
 
 	inj_steps_at(step, &pos);
 	return pos.armed;
+}
+
+static bool is_active(uint32_t step)
+{
+	struct gt_sched_pos pos;
+
+	inj_steps_at(step, &pos);
+	return pos.phase == GT_PHASE_ACTIVE;
 }
 
 bool inj_steps_plan_near(const struct gt_plan *plan)
@@ -302,27 +312,42 @@ static void own_step(enum gt_step_source source, uint32_t count)
 	inj_commit();
 }
 
+/* A window that opens before it is switched on would miss its beginning. False: it does. */
+static bool await_armed(uint32_t ticket)
+{
+	uint32_t wait_ms = atomic_load_explicit(&inj_live.was_on, memory_order_relaxed)
+				   ? ARM_WAIT_MS
+				   : FIRST_ARM_WAIT_MS;
+	bool armed;
+
+	if (atomic_load_explicit(&inj_live.armed, memory_order_acquire))
+		return true;
+	atomic_fetch_add(&marks_waiting, 1);
+	armed = inj_control_wait(ticket, wait_ms) || /* its turn may last */
+		atomic_load_explicit(&inj_live.armed, memory_order_acquire);
+	atomic_fetch_sub(&marks_waiting, 1);
+	return armed;
+}
+
 /* From the one word to the other: wake the control thread, where it has anything to do. */
 static void follow_phase(uint64_t old, uint64_t new)
 {
-	uint32_t step = RULING_STEP(new), mode = GT_MODE_KEEP, ticket, wait_ms;
+	uint32_t step = RULING_STEP(new), mode = GT_MODE_KEEP, ticket;
 	bool first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	struct gt_sched_pos pos;
 
-	if (!first && !phase_changes(RULING_STEP(old), step) && !((old ^ new) & RULING_FROZEN))
+	if (!first && !phase_changes(RULING_STEP(old), step) && !((old ^ new) & RULING_FROZEN)) {
+		/* A window that another thread has opened: its steps would go by meanwhile. */
+		if (atomic_load_explicit(&marks_waiting, memory_order_relaxed) && is_active(step))
+			await_armed(inj_control_post());
 		return;
+	}
 	inj_steps_at(step, &pos);
 	/* Until the control thread has caught up: it may just be switching off what is on. */
 	if (is_armed(RULING_STEP(old)) != pos.armed || first)
 		atomic_store_explicit(&inj_live.armed, 0, memory_order_relaxed);
 	ticket = inj_control_post();
-	wait_ms = atomic_load_explicit(&inj_live.was_on, memory_order_relaxed) ? ARM_WAIT_MS
-									       : FIRST_ARM_WAIT_MS;
-	/* A window that opens before it is switched on would miss its beginning. */
-	if (pos.phase == GT_PHASE_ACTIVE &&
-	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire) &&
-	    !inj_control_wait(ticket, wait_ms) &&
-	    !atomic_load_explicit(&inj_live.armed, memory_order_acquire)) /* its turn may last */
+	if (pos.phase == GT_PHASE_ACTIVE && !await_armed(ticket))
 		atomic_store_explicit(&inj_arena->late_step, (uint64_t)step + 1,
 				      memory_order_relaxed);
 }
