@@ -12,6 +12,8 @@
 #define ARM_WAIT_MS 200
 /* And how long before its beginning that is done for a range of time. */
 #define WARM_UP_MS 100
+/* And before that CUPTI is called for the first time. */
+#define LEAD_MS 1000
 /* How often is looked whether it has been done by then. */
 #define RETRY_MS 10
 
@@ -152,6 +154,20 @@ static void skip_past(uint64_t now_ms)
 	timed.due_ms = warm_up_ms();
 }
 
+/* Until when nothing is to be done for the next mark. */
+static uint64_t rest_ms(uint64_t now_ms)
+{
+	uint64_t lead_ms = gt_sub(timed.due_ms, LEAD_MS);
+
+	return now_ms < lead_ms ? lead_ms : timed.due_ms;
+}
+
+bool inj_capture_near(void)
+{
+	return timed.due_ms && timed.due_ms != UINT64_MAX &&
+	       inj_now_ms() >= gt_sub(timed.due_ms, LEAD_MS);
+}
+
 uint32_t inj_capture_follow(void)
 {
 	uint64_t now_ms, end_ms;
@@ -162,7 +178,7 @@ uint32_t inj_capture_follow(void)
 	if (!timed.due_ms)
 		skip_past(now_ms);
 	if (now_ms < timed.due_ms)
-		return (uint32_t)GT_MIN(timed.due_ms - now_ms, UINT32_MAX);
+		return (uint32_t)GT_MIN(rest_ms(now_ms) - now_ms, UINT32_MAX);
 	/* It is not waited for: while the program's own profiler runs, it is not on. */
 	if (timed.next == MARK_BEGIN && !is_armed())
 		return RETRY_MS;

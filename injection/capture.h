@@ -37,4 +37,7 @@ const char *inj_capture_domain(void);
  */
 uint32_t inj_capture_follow(void);
 
+/* Is one of these so near that CUPTI is to be called, if it never was? From the control thread. */
+bool inj_capture_near(void);
+
 #endif

@@ -3,6 +3,7 @@
  * collector is told. All of it on the control thread, but for inj_cupti_on(), which the program's
  * thread calls within cuInit(), too.
  */
+#include "capture.h"
 #include "control.h"
 #include "cupti_api.h"
 #include "events.h"
@@ -435,7 +436,7 @@ uint32_t inj_window_follow(uint32_t yields, uint32_t resume_step)
 		inj_launches_listen(false);
 		inj_activity_end_graphs();
 	}
-	if (inj_steps_near(inj_step_now()))
+	if (inj_steps_near(inj_step_now()) || inj_capture_near())
 		prepare();
 	set_wanted(wanted);
 	torch_wanted = wanted &&
