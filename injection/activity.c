@@ -303,29 +303,29 @@ static void take_clock(void)
 		inj_cupti.cuptiActivityRegisterTimestampCallback(real_time);
 }
 
-static void limit_device_buffers(void)
+void inj_activity_prepare(void)
 {
+	static bool called;
 	size_t limit = DEVICE_BUFFERS_MAX, size = sizeof(limit);
 
+	if (called)
+		return;
+	called = true;
 	if (inj_cupti.cuptiActivitySetAttribute)
 		inj_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT,
 						    &size, &limit);
 }
 
-static bool called;
-
 int inj_activity_take(void)
 {
 	CUptiResult result;
 
+	inj_activity_prepare();
 	/*
 	 * The default, which torch.profiler turns off and leaves so. CUPTI wants it before the
 	 * callbacks.
 	 */
 	set_flag(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
-	if (!called)
-		limit_device_buffers();
-	called = true;
 	take_clock();
 	result = inj_cupti.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	if (result == CUPTI_SUCCESS) {
@@ -369,14 +369,6 @@ void inj_activity_off(void)
 	for (size_t i = 0; i < ARRAY_SIZE(gpu_kinds); i++)
 		inj_cupti.cuptiActivityDisable(gpu_kinds[i]);
 	inj_activity_flush(false);
-	set_cleared(whole_graphs);
-}
-
-void inj_activity_prepare(void)
-{
-	if (called)
-		return;
-	inj_activity_take();
 	set_cleared(whole_graphs);
 }
 

@@ -75,8 +75,9 @@ void inj_activity_off(void);
 void inj_activity_attach(bool prearm);
 
 /*
- * In the midst of the program: the same, as far as it takes no kind, for one that is disabled soon
- * after a thread's first launch loses that thread.
+ * CUPTI's first call, if there was none, which is what takes its time. It takes no kind, for one
+ * that is disabled soon after a thread's first launch loses that thread; nor the buffers, which may
+ * be those of a profiler that tells nobody.
  */
 void inj_activity_prepare(void);
 

@@ -125,6 +125,55 @@ def test_called_at_once(case, options, faults):
     check('first call of CUPTI was over after 0 pieces' in result.stderr, 'CUPTI is not called:', result)
 
 
+def test_called_ahead_of_a_time(case):
+    """And before a range of time, which begins at its moment."""
+    command = case.train('--steps', 100000, '--step-us', 2000, tools=None)
+    result = case.gtrace(['--delay', '1500ms', '--duration', '200ms', '--then', 'stop'], command,
+                         faults='report,slow_call=300ms')
+    trace = result.trace()
+    step = step_of_first_call(result, trace)
+    check(step < trace.step_numbers()[0] * 0.8, step, trace.step_numbers())
+
+
+def test_called_beside_a_profiler(case):
+    """One that tells nobody keeps its buffers until a window opens."""
+    command = case.train('--steps', 80, '--step-us', 2000, '--profiler-at', 5, '--profiler-steps', 10, tools=None)
+    plain = case.gtrace(['--on-demand'], command)
+    result = case.gtrace(['--step-source', 'api', '--wait', 60], command)
+    check_equal(re.findall('profiler: .*', result.stdout), re.findall('profiler: .*', plain.stdout), 'its records')
+    check('profiler: 0' not in plain.stdout, plain)
+
+
+TWO_MARK = BEGIN + """
+cuda, data = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()
+cuda.cudaMalloc(ctypes.byref(data), 4096)
+begun = threading.Event()
+def work():
+    for _ in range(20):
+        cuda.cudaMemsetAsync(data, 0, 4096, None)
+        gtrace.gtrace_inject_step()
+def other():
+    begun.wait()
+    work()
+thread = threading.Thread(target=other)
+thread.start()
+for _ in range(60):
+    gtrace.gtrace_inject_step()
+begun.set()
+work()
+thread.join()
+cuda.cudaDeviceSynchronize()
+"""
+
+
+def test_first_window_waits_for_all_marks(case):
+    """Not only for the one that opens it: the window would be over."""
+    options = ['--step-source', 'api', '--skip-first', 61, '--wait', 0, '--warmup', 0, '--active', 20]
+    result = case.gtrace(options, [*case.python(), '-c', TWO_MARK], faults='slow_call=500ms', env=environment(case))
+    trace = result.trace().expect_complete()
+    check(len(trace.gpu()) > 15, len(trace.gpu()), 'of 20')
+
+
 def test_first_window_waits(case):
     """What CUPTI does as a kind is first enabled takes longer than the warm-up."""
     command = case.train('--steps', 80, tools=None)
