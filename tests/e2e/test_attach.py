@@ -145,10 +145,11 @@ def test_called_beside_a_profiler(case):
 
 
 TWO_MARK = BEGIN + """
-cuda, data = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()
-cuda.cudaMalloc(ctypes.byref(data), 4096)
-begun = threading.Event()
+cuda, begun = ctypes.CDLL('libcudart.so.13'), threading.Event()
+cuda.cudaFree(None)
 def work():
+    data = ctypes.c_void_p()
+    cuda.cudaMalloc(ctypes.byref(data), 4096)
     for _ in range(20):
         cuda.cudaMemsetAsync(data, 0, 4096, None)
         gtrace.gtrace_inject_step()
