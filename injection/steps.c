@@ -31,7 +31,8 @@ static _Atomic uint64_t ruling;
 #define RULING_WORD(step, source, frozen) \
 	((uint64_t)(step) | (uint64_t)(source) << 32 | ((frozen) ? RULING_FROZEN : 0))
 
-static _Atomic uint32_t marks_waiting; /* until a window is switched on */
+/* Until when the mark that opens a window waits for it to be switched on; 0: none does. */
+static _Atomic uint64_t wait_end_ms;
 
 /* The same of the program's own steps, while captured ranges are the steps. */
 static _Atomic uint64_t own_ruling;
@@ -167,14 +168,6 @@ static bool is_armed(uint32_t step)
 
 	inj_steps_at(step, &pos);
 	return pos.armed;
-}
-
-static bool is_active(uint32_t step)
-{
-	struct gt_sched_pos pos;
-
-	inj_steps_at(step, &pos);
-	return pos.phase == GT_PHASE_ACTIVE;
 }
 
 bool inj_steps_plan_near(const struct gt_plan *plan)
@@ -322,11 +315,23 @@ static bool await_armed(uint32_t ticket)
 
 	if (atomic_load_explicit(&inj_live.armed, memory_order_acquire))
 		return true;
-	atomic_fetch_add(&marks_waiting, 1);
+	atomic_store(&wait_end_ms, inj_now_ms() + wait_ms);
 	armed = inj_control_wait(ticket, wait_ms) || /* its turn may last */
 		atomic_load_explicit(&inj_live.armed, memory_order_acquire);
-	atomic_fetch_sub(&marks_waiting, 1);
+	atomic_store(&wait_end_ms, 0);
 	return armed;
+}
+
+/* While another thread's mark does so: the steps of its window would go by. */
+static void join_wait(void)
+{
+	uint64_t end_ms = atomic_load_explicit(&wait_end_ms, memory_order_relaxed), now_ms;
+
+	if (!end_ms)
+		return;
+	now_ms = inj_now_ms();
+	if (now_ms < end_ms)
+		inj_control_wait(inj_control_post(), (uint32_t)(end_ms - now_ms));
 }
 
 /* From the one word to the other: wake the control thread, where it has anything to do. */
@@ -336,12 +341,8 @@ static void follow_phase(uint64_t old, uint64_t new)
 	bool first = atomic_compare_exchange_strong(&inj_arena->mode, &mode, GT_MODE_STEPS);
 	struct gt_sched_pos pos;
 
-	if (!first && !phase_changes(RULING_STEP(old), step) && !((old ^ new) & RULING_FROZEN)) {
-		/* A window that another thread has opened: its steps would go by meanwhile. */
-		if (atomic_load_explicit(&marks_waiting, memory_order_relaxed) && is_active(step))
-			await_armed(inj_control_post());
+	if (!first && !phase_changes(RULING_STEP(old), step) && !((old ^ new) & RULING_FROZEN))
 		return;
-	}
 	inj_steps_at(step, &pos);
 	/* Until the control thread has caught up: it may just be switching off what is on. */
 	if (is_armed(RULING_STEP(old)) != pos.armed || first)
@@ -366,6 +367,7 @@ void inj_step(enum gt_step_source source, uint64_t key)
 		return;
 	if (source == GT_STEP_OPTIMIZER && !optimizer_ends_step(key))
 		return;
+	join_wait();
 	count = atomic_fetch_add_explicit(&counts[source], 1, memory_order_relaxed) + 1;
 	old = atomic_load_explicit(&ruling, memory_order_relaxed);
 	do {

@@ -155,6 +155,7 @@ def work():
         gtrace.gtrace_inject_step()
 def other():
     begun.wait()
+    time.sleep(float(sys.argv[1]))
     work()
 thread = threading.Thread(target=other)
 thread.start()
@@ -167,12 +168,23 @@ cuda.cudaDeviceSynchronize()
 """
 
 
-def test_first_window_waits_for_all_marks(case):
+def two_mark(case, active, faults, behind_s=0):
+    options = ['--step-source', 'api', '--skip-first', 61, '--wait', 0, '--warmup', 0, '--active', active]
+    return case.gtrace(options, [*case.python(), '-c', TWO_MARK, str(behind_s)], faults=faults, env=environment(case))
+
+
+@each(short=[3, 0], long=[20, 15])
+def test_first_window_waits_for_all_marks(case, active, least):
     """Not only for the one that opens it: the window would be over."""
-    options = ['--step-source', 'api', '--skip-first', 61, '--wait', 0, '--warmup', 0, '--active', 20]
-    result = case.gtrace(options, [*case.python(), '-c', TWO_MARK], faults='slow_call=500ms', env=environment(case))
-    trace = result.trace().expect_complete()
-    check(len(trace.gpu()) > 15, len(trace.gpu()), 'of 20')
+    trace = two_mark(case, active, 'slow_call=500ms').trace().expect_complete()
+    check(len(trace.gpu()) > least, len(trace.gpu()), 'of', active)
+
+
+def test_first_window_does_not_wait_again(case):
+    """The program ends long before CUPTI's first call does: no mark waits longer than that which opens the window."""
+    result = two_mark(case, 20, 'report,slow_call=8s', behind_s=0.4)
+    check('first call of CUPTI was over' not in result.stderr, result)
+    check(not result.trace().health['complete'], result)
 
 
 def test_first_window_waits(case):
