@@ -154,31 +154,30 @@ static void skip_past(uint64_t now_ms)
 	timed.due_ms = warm_up_ms();
 }
 
-/* Until when nothing is to be done for the next mark. */
-static uint64_t rest_ms(uint64_t now_ms)
+/* From when on CUPTI may be called for the first time, for the next mark. */
+static uint64_t lead_begin_ms(void)
 {
-	uint64_t lead_ms = gt_sub(timed.due_ms, LEAD_MS);
-
-	return now_ms < lead_ms ? lead_ms : timed.due_ms;
+	return gt_sub(timed.due_ms, LEAD_MS);
 }
 
 bool inj_capture_near(void)
 {
-	return timed.due_ms && timed.due_ms != UINT64_MAX &&
-	       inj_now_ms() >= gt_sub(timed.due_ms, LEAD_MS);
+	return timed.due_ms && timed.due_ms != UINT64_MAX && inj_now_ms() >= lead_begin_ms();
 }
 
 uint32_t inj_capture_follow(void)
 {
-	uint64_t now_ms, end_ms;
+	uint64_t now_ms, next_ms, end_ms;
 
 	if (inj_config.capture != INJ_CAPTURE_TIME)
 		return UINT32_MAX;
 	now_ms = inj_now_ms();
 	if (!timed.due_ms)
 		skip_past(now_ms);
-	if (now_ms < timed.due_ms)
-		return (uint32_t)GT_MIN(rest_ms(now_ms) - now_ms, UINT32_MAX);
+	if (now_ms < timed.due_ms) {
+		next_ms = now_ms < lead_begin_ms() ? lead_begin_ms() : timed.due_ms;
+		return (uint32_t)GT_MIN(next_ms - now_ms, UINT32_MAX);
+	}
 	/* It is not waited for: while the program's own profiler runs, it is not on. */
 	if (timed.next == MARK_BEGIN && !is_armed())
 		return RETRY_MS;
